@@ -1,0 +1,1 @@
+//! How many bytes must be granted before a copy is made.

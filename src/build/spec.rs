@@ -1,0 +1,116 @@
+//! What a build is made of: schema, key columns, null equality.
+
+use arrow_schema::{DataType, SchemaRef};
+
+use crate::error::{Result, plan_err};
+
+/// Whether two nulls of a key column match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum NullEquality {
+    /// Nulls match nothing, as SQL `=`.
+    #[default]
+    NullEqualsNothing,
+    /// Null matches null, as SQL `IS NOT DISTINCT FROM`.
+    NullEqualsNull,
+}
+
+impl NullEquality {
+    /// True where null matches null.
+    pub fn nulls_equal(self) -> bool {
+        self == NullEquality::NullEqualsNull
+    }
+}
+
+/// The validated description of a build: its schema, its key columns in key order, and the null equality of each key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildSpec {
+    schema: SchemaRef,
+    keys: Vec<usize>,
+    null_equality: Vec<NullEquality>,
+}
+
+impl BuildSpec {
+    /// Checks that `keys` (column positions) exist and that every column of `schema` can be held by a build.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for an empty key list, a position out of range, or a number of
+    /// `null_equality` entries other than one per key, or a column
+    /// whose type no build holds yet.
+    pub fn try_new(schema: SchemaRef, keys: Vec<usize>, null_equality: Vec<NullEquality>) -> Result<Self> {
+        if keys.is_empty() {
+            return plan_err!(
+                "a hash join needs at least one key column, none was given; the build has {}",
+                names(&schema)
+            );
+        }
+        if keys.len() != null_equality.len() {
+            return plan_err!("{} keys need as many null equalities, {} were given", keys.len(), null_equality.len());
+        }
+        for &key in &keys {
+            if key >= schema.fields().len() {
+                return plan_err!(
+                    "key column {key} does not exist, the build has {} columns: {}",
+                    schema.fields().len(),
+                    names(&schema)
+                );
+            }
+        }
+        for field in schema.fields() {
+            if !supported(field.data_type()) {
+                return plan_err!(
+                    "prepared builds require fixed-width or UTF-8 build columns, column {:?} has type {}",
+                    field.name(),
+                    field.data_type()
+                );
+            }
+        }
+        Ok(Self { schema, keys, null_equality })
+    }
+
+    /// Like [`try_new`](Self::try_new) with key columns by name and one null equality for all.
+    pub fn by_name<S: AsRef<str>>(schema: SchemaRef, keys: &[S], null_equality: NullEquality) -> Result<Self> {
+        let positions =
+            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
+        let null_equality = vec![null_equality; positions.len()];
+        Self::try_new(schema, positions, null_equality)
+    }
+
+    /// Schema of the build.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Positions of the key columns, in key order.
+    pub fn keys(&self) -> &[usize] {
+        &self.keys
+    }
+
+    /// Null equality of each key.
+    pub fn null_equality(&self) -> &[NullEquality] {
+        &self.null_equality
+    }
+}
+
+/// Position of the column `name`; an error that lists the columns there are, or says that the name is not unique.
+pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usize> {
+    let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name).map(|(i, _)| i);
+    match (found.next(), found.next()) {
+        (Some(position), None) => Ok(position),
+        (Some(_), Some(_)) => {
+            plan_err!("the {side} side has more than one column {name:?}; name the key by its position")
+        }
+        _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
+    }
+}
+
+/// The column names of a schema, for error texts.
+pub(crate) fn names(schema: &SchemaRef) -> String {
+    let names: Vec<String> = schema.fields().iter().map(|field| format!("{:?}", field.name())).collect();
+    if names.is_empty() { "no columns".to_owned() } else { names.join(", ") }
+}
+
+/// Types that a build holds (S3).
+fn supported(data_type: &DataType) -> bool {
+    data_type.primitive_width().is_some()
+        || matches!(data_type, DataType::Null | DataType::Boolean | DataType::FixedSizeBinary(_) | DataType::Utf8)
+}

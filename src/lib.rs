@@ -1,0 +1,16 @@
+//! Prepare the build side of a hash join once: its rows, its index and its memory charge sit behind one `Arc`, and any
+//! number of joins probe it.
+
+mod build;
+mod cancel;
+mod config;
+mod error;
+mod index;
+mod memory;
+
+pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
+pub use cancel::Cancel;
+pub use config::Config;
+pub use error::{Error, Result};
+pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
+pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
