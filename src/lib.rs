@@ -5,7 +5,9 @@ mod build;
 mod cancel;
 mod config;
 mod error;
+pub mod expr;
 mod index;
+mod join;
 mod memory;
 
 pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
@@ -13,4 +15,8 @@ pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
+pub use join::{
+    BatchStream, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType, Metrics, PartitionMode, Probe, RunOptions,
+    Source,
+};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::{BuildSpec, NullEquality};
@@ -76,6 +76,11 @@ impl PreparedBuild {
     /// Bytes charged to the pool for as long as the build lives.
     pub fn reserved_bytes(&self) -> usize {
         self.reservation.size()
+    }
+
+    /// True where some row holds a null in a key column.
+    pub fn has_null_key(&self) -> bool {
+        self.key_columns.iter().any(|column| column.logical_null_count() > 0)
     }
 
     /// The build rows in build order.
