@@ -8,7 +8,7 @@ mod error;
 mod index;
 mod memory;
 
-pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
+pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
