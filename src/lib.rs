@@ -10,7 +10,7 @@ mod index;
 mod join;
 mod memory;
 
-pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
+pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};

@@ -1,7 +1,8 @@
 //! The build side: collect, admit, concatenate, index, freeze.
 
-mod admission;
+pub mod admission;
 mod collector;
+mod concat;
 mod prepared;
 mod spec;
 
