@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -267,13 +267,11 @@ def passes(case: Case) -> None:
             RUN[check](case, prepared)
 
 
-def cases() -> Iterator[Any]:
-    # The heavy ones need several GiB.
-    for case in load_cases(heavy=os.environ.get("PREJOIN_HEAVY") == "1"):
-        yield pytest.param(case, id=case["name"])
+# The heavy ones need several GiB.
+CASES = load_cases(heavy=os.environ.get("PREJOIN_HEAVY") == "1")
 
 
-@pytest.mark.parametrize("case", cases())
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_case(case: Case) -> None:
     reason = REASON.get(case["name"])
     if reason is None:
