@@ -10,7 +10,7 @@ mod index;
 mod join;
 mod memory;
 
-pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
+pub use build::{Bounds, BuildSpec, Collector, Membership, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
