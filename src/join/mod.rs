@@ -1,8 +1,10 @@
 //! Joins: the descriptor, the probe, the output.
 
 mod entries;
+mod filter;
 mod gather;
 mod kind;
+mod map_lookup;
 mod metrics;
 mod output;
 mod plan;
@@ -12,7 +14,9 @@ mod source;
 mod stream;
 mod visited;
 
+pub use filter::DynamicFilter;
 pub use kind::{JoinType, PartitionMode};
+pub use map_lookup::MapLookup;
 pub use metrics::Metrics;
 pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
+use super::filter::DynamicFilter;
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
@@ -54,7 +55,7 @@ impl From<Expr> for JoinKey {
 }
 
 impl JoinKey {
-    fn resolve(&self, schema: &SchemaRef, side: &str) -> Result<usize> {
+    pub(super) fn resolve(&self, schema: &SchemaRef, side: &str) -> Result<usize> {
         match self {
             JoinKey::Name(name) => position(schema, name, side),
             JoinKey::Position(position) if *position < schema.fields().len() => Ok(*position),
@@ -140,6 +141,7 @@ pub struct HashJoin {
     build: Source,
     probe: Source,
     attached: Option<Arc<PreparedBuild>>,
+    dynamic_filter: Option<Arc<DynamicFilter>>,
     run: Arc<RunState>,
 }
 
@@ -169,6 +171,7 @@ impl HashJoin {
             build,
             probe,
             attached: None,
+            dynamic_filter: None,
         };
         HashJoinBuilder { join, on: None, null_equality: None }
     }
@@ -191,6 +194,11 @@ impl HashJoin {
     /// The prepared build that is attached.
     pub fn prepared_build(&self) -> Option<&Arc<PreparedBuild>> {
         self.attached.as_ref()
+    }
+
+    /// The filter that this join tells its build to.
+    pub fn dynamic_filter(&self) -> Option<&Arc<DynamicFilter>> {
+        self.dynamic_filter.as_ref()
     }
 
     /// Schema of the output.
@@ -241,6 +249,9 @@ impl HashJoin {
             if self.on.len() != 1 || self.filter.is_some() || self.null_equality[0].nulls_equal() {
                 return plan_err!("a null-aware anti join takes one key, nulls that match nothing, and no predicate");
             }
+        }
+        if let Some(filter) = &self.dynamic_filter {
+            filter.check_keys(probe, &self.on)?;
         }
         let predicate = self.filter.as_ref().map(|filter| filter.bind(build, probe)).transpose()?;
         Ok((self.output()?, predicate))
@@ -326,13 +337,22 @@ impl HashJoin {
         self.check_attached(&prepared)?;
         self.build = Source::placeholder(self.build.schema().clone());
         self.attached = Some(prepared);
-        self.run = Arc::new(RunState::new(self.probe.partitions()));
+        self.renew_run();
         Ok(self)
     }
 
-    /// Forgets the run state and keeps an attached build, so that the same join runs again.
+    /// Forgets the run state, detaches the dynamic filter and keeps an attached build, so that the same join runs again.
     pub fn reset(&mut self) {
+        self.dynamic_filter = None;
+        self.renew_run();
+    }
+
+    /// A fresh run state; the dynamic filter stays and is empty again (S28).
+    fn renew_run(&mut self) {
         self.run = Arc::new(RunState::new(self.probe.partitions()));
+        if let Some(filter) = &self.dynamic_filter {
+            filter.clear();
+        }
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).
@@ -347,7 +367,7 @@ impl HashJoin {
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
         };
         self.projection = Some(projection.iter().map(embed).collect::<Result<_>>()?);
-        self.run = Arc::new(RunState::new(self.probe.partitions()));
+        self.renew_run();
         Ok(self)
     }
 
@@ -489,6 +509,12 @@ impl HashJoinBuilder {
         self
     }
 
+    /// The filter that the join tells its build to; one over the join's probe keys, of its own for each independent run.
+    pub fn dynamic_filter(mut self, filter: Option<Arc<DynamicFilter>>) -> Self {
+        self.join.dynamic_filter = filter;
+        self
+    }
+
     /// Another build source. Refused by [`build`](Self::build) where a prepared build is attached, unless it is the same.
     pub fn build_source(mut self, build: impl Into<Source>) -> Self {
         self.join.build = build.into();
@@ -532,7 +558,7 @@ impl HashJoinBuilder {
                 join.probe.partitions()
             );
         }
-        join.reset();
+        join.renew_run();
         Ok(self.join)
     }
 }

@@ -62,6 +62,11 @@ impl ProbePlan {
         }
     }
 
+    /// True where a probe row without a match changes what comes out: a dynamic filter must keep it.
+    pub(super) fn needs_every_probe_row(&self) -> bool {
+        self.join_type.keeps_unmatched_probe() || self.null_aware
+    }
+
     fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
         Shape { expand, misses: self.join_type.keeps_unmatched_probe() }

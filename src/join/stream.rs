@@ -5,6 +5,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::filter::FilterShare;
+use super::kind::PartitionMode;
 use super::plan::{HashJoin, RunOptions};
 use super::probe::Probe;
 use super::source::BatchStream;
@@ -25,10 +27,13 @@ enum State {
         join: Box<HashJoin>,
         partition: usize,
         options: RunOptions,
+        filter: Option<FilterShare>,
     },
     Running {
         probe: Box<Probe>,
         input: Option<BatchStream>,
+        /// Held as long as the stream runs.
+        _filter: Option<FilterShare>,
     },
     Ended,
 }
@@ -36,8 +41,13 @@ enum State {
 impl JoinStream {
     pub(super) fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
         let (output, _) = join.check()?;
-        join.run().claim(partition, join.join_type.is_build_driven())?;
-        Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options } })
+        let filter = join.dynamic_filter();
+        let mut filter = filter.map(|filter| filter.share(join.run(), join.mode, join.partitions())).transpose()?;
+        // Each partition has a build of its own then, and the filter counts it once.
+        let counted = filter.as_mut().filter(|_| join.mode == PartitionMode::Partitioned);
+        join.run().claim(partition, join.join_type.is_build_driven() || counted.is_some())?;
+        counted.into_iter().for_each(FilterShare::owe);
+        Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options, filter } })
     }
 
     /// Schema of every batch.
@@ -45,10 +55,18 @@ impl JoinStream {
         &self.schema
     }
 
-    /// Builds or finds the build, then opens the probe side.
-    fn start(join: &HashJoin, partition: usize, options: &RunOptions) -> Result<State> {
+    /// Builds or finds the build, tells it to the dynamic filter, then opens the probe side.
+    fn start(
+        join: &HashJoin,
+        partition: usize,
+        options: &RunOptions,
+        mut filter: Option<FilterShare>,
+    ) -> Result<State> {
         let build = join.run().build(join, partition, options)?;
         let plan = join.probe_plan(build, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
         let share = join.run().visited(&plan, join.mode, join.partitions())?;
         let mut probe = Probe::new(Arc::new(plan), join.limit, share, Arc::clone(join.run().metrics()));
         let input = match probe.wants_input() {
@@ -58,14 +76,15 @@ impl JoinStream {
                 None
             }
         };
-        Ok(State::Running { probe: Box::new(probe), input })
+        Ok(State::Running { probe: Box::new(probe), input, _filter: filter })
     }
 
     fn try_next(&mut self) -> Result<Option<RecordBatch>> {
-        if let State::New { join, partition, options } = &self.state {
-            self.state = Self::start(join, *partition, options)?;
+        if let State::New { join, partition, options, filter } = &mut self.state {
+            let filter = filter.take();
+            self.state = Self::start(join, *partition, options, filter)?;
         }
-        let State::Running { probe, input } = &mut self.state else { return Ok(None) };
+        let State::Running { probe, input, .. } = &mut self.state else { return Ok(None) };
         loop {
             if let Some(batch) = probe.next_output()? {
                 return Ok(Some(batch));
