@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
-use super::probe::ProbePlan;
+use super::probe::{Probe, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
@@ -137,6 +137,10 @@ pub struct HashJoin {
     pub mode: PartitionMode,
     /// SQL `NOT IN` for anti joins.
     pub null_aware: bool,
+    /// Key columns of the probe side are filled from the build side on unmatched build rows.
+    pub(crate) coalesce: bool,
+    /// Names of the output columns, where they are not those of the inputs.
+    pub(crate) names: Option<Vec<String>>,
     build: Source,
     probe: Source,
     attached: Option<Arc<PreparedBuild>>,
@@ -165,6 +169,8 @@ impl HashJoin {
             limit: None,
             mode: PartitionMode::default(),
             null_aware: false,
+            coalesce: false,
+            names: None,
             run: Arc::new(RunState::new(probe.partitions())),
             build,
             probe,
@@ -200,7 +206,12 @@ impl HashJoin {
 
     fn output(&self) -> Result<Output> {
         let (build, probe) = (self.build.schema(), self.probe.schema());
-        Output::try_new(self.join_type, build, probe, &self.on, self.projection.as_deref())
+        let projection = self.projection.as_deref();
+        let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
+        match &self.names {
+            Some(names) => output.with_names(names),
+            None => Ok(output),
+        }
     }
 
     /// Checks the join by itself: keys, types, kind, predicate, projection.
@@ -370,7 +381,7 @@ impl HashJoin {
     }
 
     /// The plan of a probe of `build`, validated now.
-    pub(super) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
+    pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
         Ok(ProbePlan {
             build,
@@ -382,12 +393,29 @@ impl HashJoin {
             output,
             batch_size: options.batch_size.max(1),
             pool: Arc::clone(&options.pool),
-            cancel: options.cancel.clone(),
         })
     }
 
+    /// Opens one partition for pushing: collects or finds the build, and validates.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and whatever collecting an ordinary build raises.
+    pub fn open(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
+        self.check()?;
+        self.run.claim(partition, self.join_type.is_build_driven())?;
+        self.start(partition, options)
+    }
+
+    /// Opens a partition that was claimed.
+    pub(super) fn start(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
+        let build = self.run.build(self, partition, options)?;
+        let plan = self.probe_plan(build, options)?;
+        let share = self.run.visited(&plan, self.mode, self.partitions())?;
+        Ok(Probe::new(Arc::new(plan), self.limit, share, Arc::clone(self.run.metrics()), options.cancel.clone()))
+    }
+
     /// Everything that an execution validates.
-    pub(super) fn check(&self) -> Result<(Output, Option<Predicate>)> {
+    pub(crate) fn check(&self) -> Result<(Output, Option<Predicate>)> {
         let valid = self.validate()?;
         if let Some(prepared) = &self.attached {
             self.check_attached(prepared)?;

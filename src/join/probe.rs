@@ -35,7 +35,6 @@ pub(crate) struct ProbePlan {
     pub(crate) batch_size: usize,
     /// Pays for visited bits.
     pub(crate) pool: Arc<dyn Pool>,
-    pub(crate) cancel: Cancel,
 }
 
 impl ProbePlan {
@@ -76,6 +75,7 @@ impl ProbePlan {
 pub struct Probe {
     plan: Arc<ProbePlan>,
     metrics: Arc<JoinMetrics>,
+    cancel: Cancel,
     share: Option<VisitedShare>,
     input: Option<Input>,
     entries: Entries,
@@ -95,11 +95,13 @@ impl Probe {
         limit: Option<usize>,
         share: Option<VisitedShare>,
         metrics: Arc<JoinMetrics>,
+        cancel: Cancel,
     ) -> Self {
         let _ = metrics.index_kind.set(plan.build.index_kind());
         Self {
             plan,
             metrics,
+            cancel,
             share,
             input: None,
             entries: Entries::default(),
@@ -119,6 +121,11 @@ impl Probe {
     /// False once no further probe batch can change what comes out: the limit is reached, or nothing can match.
     pub fn wants_input(&self) -> bool {
         !self.finished && self.left > 0 && self.plan.wants_probe()
+    }
+
+    /// About how many rows the next [`next_output`](Self::next_output) works on.
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
     }
 
     /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
@@ -194,7 +201,7 @@ impl Probe {
                 self.rest = None;
                 return Ok(None);
             }
-            self.plan.cancel.check()?;
+            self.cancel.check()?;
             if self.input.is_none() {
                 return self.next_rest();
             }
@@ -337,7 +344,9 @@ impl Probe {
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) => gather(plan.build.rows().column(i), selection),
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                gather(plan.build.rows().column(i), selection)
+            }
             OutputColumn::Probe(i) => Ok(new_null_array(plan.probe_schema.field(i).data_type(), rows.len())),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
