@@ -7,6 +7,8 @@ mod config;
 mod error;
 mod index;
 mod memory;
+#[cfg(feature = "python")]
+mod python;
 
 pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
 pub use cancel::Cancel;
