@@ -5,6 +5,7 @@ mod build;
 mod cancel;
 mod config;
 mod error;
+pub mod expr;
 mod index;
 mod memory;
 

@@ -8,3 +8,4 @@ mod spec;
 pub use collector::Collector;
 pub use prepared::PreparedBuild;
 pub use spec::{BuildSpec, NullEquality};
+pub(crate) use spec::{names, position};
