@@ -108,7 +108,8 @@ impl Collector {
     /// Concatenates, indexes and freezes what was pushed.
     ///
     /// A single batch is kept as it came, with the same buffers, unless it is foreign with unknown extents or shows
-    /// under half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by column.
+    /// under half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by
+    /// column.
     ///
     /// # Errors
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Execution`] for byte columns that
@@ -259,7 +260,7 @@ fn check_schema(build: &Schema, batch: &Schema) -> Result<()> {
     for (position, (wanted, found)) in build.iter().zip(batch).enumerate() {
         if wanted.name() != found.name() || wanted.data_type() != found.data_type() {
             return plan_err!(
-                "a batch does not match the build schema: column {position} is {:?} of type {}, it must be {:?} of type {}",
+                "a batch does not match the build schema: column {position} is {:?} of type {}, not {:?} of type {}",
                 found.name(),
                 found.data_type(),
                 wanted.name(),
