@@ -8,7 +8,6 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 
-use super::kind::PartitionMode;
 use super::map_lookup::{MapLookup, Mask};
 use super::plan::JoinKey;
 use super::probe::ProbePlan;
@@ -25,8 +24,9 @@ use crate::error::{Result, plan_err};
 /// Partitioned mode it tests the union of all partitions' builds and is complete once the last one is known; until then
 /// it keeps every row. For joins that give unmatched probe rows, or look at them (null-aware), it keeps every row.
 ///
-/// A filter serves one run at a time: give each independent run one of its own. Every `build()` of a builder empties it.
-/// It holds a lease on the builds that it tests and may outlive its join.
+/// Give each independent run a filter of its own: one that two runs share at a time tests the union of their builds. Every
+/// `build()` of a builder, and every new run, empties it. It holds a lease on the builds that it tests and may outlive its
+/// join.
 ///
 /// ```
 /// use arrow_array::record_batch;
@@ -60,9 +60,9 @@ type Callback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct State {
-    /// The run whose builds are tested.
+    /// The run that completes the filter: the last one that began.
     owner: Weak<RunState>,
-    /// Streams of the owner that are open.
+    /// Streams that read through the filter, of whichever run.
     open: usize,
     /// Builds that the owner makes in all, and those of them that are not known yet.
     builds: usize,
@@ -72,7 +72,7 @@ struct State {
     callbacks: Vec<Callback>,
 }
 
-/// What a row must pass: one of the lookups.
+/// What a row must pass: one of the lookups. It only ever grows while streams are open.
 #[derive(Default, Clone)]
 struct Tests {
     lookups: Vec<MapLookup>,
@@ -184,43 +184,28 @@ impl DynamicFilter {
     /// Forgets what a run told, for a join that is built anew (S28).
     pub(super) fn clear(&self) {
         let mut state = self.state();
-        state.forget();
-        if state.open == 0 {
-            state.owner = Weak::new();
-        }
-        // The last lease on a build may go with it; not under the lock.
-        let tests = std::mem::take(&mut state.tests);
-        drop(state);
-        drop(tests);
-    }
-
-    /// A stream's share in the filter. The first stream of a run makes the filter that run's.
-    ///
-    /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) while streams of another run are open: that run's filter would change.
-    pub(super) fn share(
-        self: &Arc<Self>,
-        run: &Arc<RunState>,
-        mode: PartitionMode,
-        partitions: usize,
-    ) -> Result<FilterShare> {
-        let mut state = self.state();
-        let mut old = Arc::default();
-        if !std::ptr::eq(state.owner.as_ptr(), Arc::as_ptr(run)) {
-            if state.open > 0 {
-                return plan_err!(
-                    "the dynamic filter is in use by another run of a join; give each independent run a filter of its own"
-                );
-            }
-            state.owner = Arc::downgrade(run);
-            state.builds = if mode == PartitionMode::Partitioned { partitions } else { 1 };
-            state.forget();
-            old = std::mem::take(&mut state.tests);
-        }
-        state.open += 1;
+        state.owner = Weak::new();
+        let old = state.forget(0);
         drop(state);
         drop(old);
-        Ok(FilterShare { filter: Arc::clone(self), owes: false })
+    }
+
+    /// A stream's share in the filter, which waits for `builds` builds of `run`, and if `awaited` for this stream's own.
+    pub(super) fn share(self: &Arc<Self>, run: &Arc<RunState>, builds: usize, awaited: bool) -> FilterShare {
+        let run = Arc::downgrade(run);
+        let mut state = self.state();
+        state.open += 1;
+        let old = if state.owner.ptr_eq(&run) {
+            None
+        } else {
+            state.owner = run.clone();
+            state.builds = builds;
+            // This one is counted already.
+            state.forget(1)
+        };
+        drop(state);
+        drop(old);
+        FilterShare { filter: Arc::clone(self), run, awaited }
     }
 
     /// One build less is missing.
@@ -265,10 +250,13 @@ impl DynamicFilter {
 }
 
 impl State {
-    /// Back to empty, but for the tests.
-    fn forget(&mut self) {
+    /// Back to empty. Where more than `open` streams are open, what they test is kept, so that the filter, once it is
+    /// complete again, never drops a row of theirs. The answer is to be dropped without the lock: the last lease on a
+    /// build may go with it.
+    fn forget(&mut self, open: usize) -> Option<Arc<Tests>> {
         self.complete = false;
         self.missing = self.builds;
+        (self.open <= open).then(|| std::mem::take(&mut self.tests))
     }
 }
 
@@ -298,33 +286,31 @@ impl fmt::Debug for DynamicFilter {
 
 /// One stream's share in its join's filter, held as long as the stream reads its probe side.
 #[derive(Debug)]
-pub(super) struct FilterShare {
+pub(crate) struct FilterShare {
     filter: Arc<DynamicFilter>,
+    run: Weak<RunState>,
     /// The filter waits for this stream's own build.
-    owes: bool,
+    awaited: bool,
 }
 
 impl FilterShare {
-    /// Says that no other stream tells the build of this one's partition.
-    pub(super) fn owe(&mut self) {
-        self.owes = true;
-    }
-
     /// Tells the build that `plan` probes.
     pub(super) fn report(&mut self, plan: &ProbePlan) -> Result<()> {
         let keys = self.filter.keys.clone();
         let lookup = MapLookup::new(Arc::clone(&plan.build), keys, "dynamic filter", 0)?;
         let mut state = self.filter.state();
-        // A union: a stream that was told of less never loses a row, whatever later ones add.
         let known = state.tests.lookups.contains(&lookup);
-        if !known || state.tests.keeps_all != plan.needs_every_probe_row() {
+        let keeps_all = state.tests.keeps_all || plan.needs_every_probe_row();
+        if !known || keeps_all != state.tests.keeps_all {
             let mut tests = Tests::clone(&state.tests);
             tests.lookups.extend((!known).then_some(lookup));
-            tests.keeps_all |= plan.needs_every_probe_row();
+            tests.keeps_all = keeps_all;
             state.tests = Arc::new(tests);
         }
-        self.owes = false;
-        self.filter.settle(state);
+        if state.owner.ptr_eq(&self.run) && (self.awaited || state.builds == 1) {
+            self.filter.settle(state);
+        }
+        self.awaited = false;
         Ok(())
     }
 }
@@ -333,8 +319,8 @@ impl Drop for FilterShare {
     fn drop(&mut self) {
         let mut state = self.filter.state();
         state.open -= 1;
-        // A partition that was dropped before its build was known has no probe rows that could match.
-        if self.owes {
+        // A partition that ends before its build is known has no probe rows that could match.
+        if self.awaited && state.owner.ptr_eq(&self.run) {
             self.filter.settle(state);
         }
     }

@@ -20,5 +20,7 @@ pub use map_lookup::MapLookup;
 pub use metrics::Metrics;
 pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;
+#[cfg(feature = "python")]
+pub(crate) use probe::ProbePlan;
 pub use source::{BatchStream, Source};
 pub use stream::JoinStream;

@@ -14,6 +14,13 @@ pub(crate) enum OutputColumn {
     Build(usize),
     /// Column of the probe side.
     Probe(usize),
+    /// A key column of the probe side, filled from the build side on unmatched build rows.
+    Key {
+        /// Column of the build side.
+        build: usize,
+        /// Column of the probe side.
+        probe: usize,
+    },
     /// Whether the probe row has a match.
     Mark,
 }
@@ -23,7 +30,7 @@ impl OutputColumn {
     pub(crate) fn position(self, build_columns: usize, probe_columns: usize) -> usize {
         match self {
             OutputColumn::Build(i) => i,
-            OutputColumn::Probe(i) => build_columns + i,
+            OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => build_columns + i,
             OutputColumn::Mark => build_columns + probe_columns,
         }
     }
@@ -57,19 +64,23 @@ const MARK: &str = "mark";
 impl Output {
     /// The output columns of `join_type`: build columns, then probe columns, then the mark; or those of them that
     /// `projection` names by their position in (build columns, probe columns, mark). `on` holds the key pairs as
-    /// (build column, probe column).
+    /// (build column, probe column); with `coalesce`, a probe key is filled from the build on unmatched build rows.
     pub(crate) fn try_new(
         join_type: JoinType,
         build: &SchemaRef,
         probe: &SchemaRef,
         on: &[(usize, usize)],
         projection: Option<&[usize]>,
+        coalesce: bool,
     ) -> Result<Self> {
         let (builds, probes) = (build.fields().len(), probe.fields().len());
         let column = |position: usize| -> Result<OutputColumn> {
             let column = match position {
                 p if p < builds => OutputColumn::Build(p),
-                p if p < builds + probes => OutputColumn::Probe(p - builds),
+                p if p < builds + probes => match on.iter().find(|&&(_, probe)| coalesce && probe == p - builds) {
+                    Some(&(build, probe)) => OutputColumn::Key { build, probe },
+                    None => OutputColumn::Probe(p - builds),
+                },
                 p if p == builds + probes && join_type == JoinType::ProbeMark => OutputColumn::Mark,
                 _ => {
                     return plan_err!(
@@ -79,7 +90,7 @@ impl Output {
             };
             let given = match column {
                 OutputColumn::Build(_) => join_type.has_build_columns(),
-                OutputColumn::Probe(_) | OutputColumn::Mark => join_type.has_probe_columns(),
+                OutputColumn::Probe(_) | OutputColumn::Key { .. } | OutputColumn::Mark => join_type.has_probe_columns(),
             };
             if !given {
                 return plan_err!(
@@ -99,6 +110,9 @@ impl Output {
             .map(|column| match *column {
                 OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe()),
                 OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build()),
+                OutputColumn::Key { build: b, probe: p } => {
+                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable())
+                }
                 OutputColumn::Mark => Arc::new(Field::new(MARK, DataType::Boolean, false)),
             })
             .collect();
@@ -107,6 +121,22 @@ impl Output {
         metadata.extend(probe.metadata().iter().map(|(key, value)| (key.clone(), value.clone())));
         let sources = sources(join_type, build, probe, on, &columns);
         Ok(Self { schema: Arc::new(Schema::new_with_metadata(fields, metadata)), columns, sources })
+    }
+}
+
+impl Output {
+    /// The same columns under other names.
+    pub(crate) fn with_names(mut self, names: &[String]) -> Result<Self> {
+        if names.len() != self.columns.len() {
+            return plan_err!("{} names were given for {} output columns", names.len(), self.columns.len());
+        }
+        let rename = |(field, name): (&FieldRef, &String)| match field.name() == name {
+            true => field.clone(),
+            false => Arc::new(field.as_ref().clone().with_name(name)),
+        };
+        let fields: Vec<FieldRef> = self.schema.fields().iter().zip(names).map(rename).collect();
+        self.schema = Arc::new(Schema::new_with_metadata(fields, self.schema.metadata().clone()));
+        Ok(self)
     }
 }
 
@@ -132,7 +162,7 @@ fn sources(
             }
             _ => Source::Build(i),
         },
-        OutputColumn::Probe(i) => Source::Probe(i),
+        OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => Source::Probe(i),
         OutputColumn::Mark => Source::Mark,
     };
     let direct: Vec<Source> = columns.iter().map(|&column| source(column)).collect();

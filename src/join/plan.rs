@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::filter::DynamicFilter;
+use super::filter::{DynamicFilter, FilterShare};
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
-use super::probe::ProbePlan;
+use super::probe::{Probe, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
@@ -16,7 +17,7 @@ use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, pos
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
-use crate::expr::{Expr, Predicate};
+use crate::expr::{ColumnId, ColumnRef, Expr, Predicate};
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -65,7 +66,10 @@ impl JoinKey {
                 names(schema)
             ),
             JoinKey::Expr(expr) => match expr.as_ref() {
-                Expr::Column(column) => column.position(schema),
+                Expr::Column(ColumnRef { id: ColumnId::Name(name), .. }) => position(schema, name, side),
+                Expr::Column(ColumnRef { id: ColumnId::Position(at), .. }) => {
+                    JoinKey::Position(*at).resolve(schema, side)
+                }
                 other => plan_err!(
                     "hash joins require direct column keys, the {side} side's key is {other}; compute it before"
                 ),
@@ -138,6 +142,10 @@ pub struct HashJoin {
     pub mode: PartitionMode,
     /// SQL `NOT IN` for anti joins.
     pub null_aware: bool,
+    /// Key columns of the probe side are filled from the build side on unmatched build rows.
+    pub(crate) coalesce: bool,
+    /// Names of the output columns, where they are not those of the inputs.
+    pub(crate) names: Option<Vec<String>>,
     build: Source,
     probe: Source,
     attached: Option<Arc<PreparedBuild>>,
@@ -167,6 +175,8 @@ impl HashJoin {
             limit: None,
             mode: PartitionMode::default(),
             null_aware: false,
+            coalesce: false,
+            names: None,
             run: Arc::new(RunState::new(probe.partitions())),
             build,
             probe,
@@ -207,8 +217,15 @@ impl HashJoin {
     }
 
     fn output(&self) -> Result<Output> {
-        let (build, probe) = (self.build.schema(), self.probe.schema());
-        Output::try_new(self.join_type, build, probe, &self.on, self.projection.as_deref())
+        // Batches of a build may hold nulls where its schema declares none; the held rows tell.
+        let held = self.attached.as_ref().map(|prepared| prepared.rows().schema());
+        let (build, probe) = (held.as_ref().unwrap_or(self.build.schema()), self.probe.schema());
+        let projection = self.projection.as_deref();
+        let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
+        match &self.names {
+            Some(names) => output.with_names(names),
+            None => Ok(output),
+        }
     }
 
     /// Checks the join by itself: keys, types, kind, predicate, projection.
@@ -337,22 +354,48 @@ impl HashJoin {
         self.check_attached(&prepared)?;
         self.build = Source::placeholder(self.build.schema().clone());
         self.attached = Some(prepared);
-        self.renew_run();
+        self.reset_run();
         Ok(self)
     }
 
     /// Forgets the run state, detaches the dynamic filter and keeps an attached build, so that the same join runs again.
     pub fn reset(&mut self) {
         self.dynamic_filter = None;
-        self.renew_run();
+        self.reset_run();
     }
 
-    /// A fresh run state; the dynamic filter stays and is empty again (S28).
-    fn renew_run(&mut self) {
+    /// A run state of its own for the next run; the dynamic filter stays and is empty again (S28).
+    pub(crate) fn reset_run(&mut self) {
         self.run = Arc::new(RunState::new(self.probe.partitions()));
         if let Some(filter) = &self.dynamic_filter {
             filter.clear();
         }
+    }
+
+    /// Sets the key pairs, each key a name, a position or a plain column.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for keys that are no columns; whether they suit is checked by execution.
+    pub fn set_on(&mut self, on: &[(JoinKey, JoinKey)]) -> Result<()> {
+        let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
+            Ok((build.resolve(self.build.schema(), "build")?, probe.resolve(self.probe.schema(), "probe")?))
+        };
+        self.on = on.iter().map(resolve).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Execution`](crate::Error::Execution) if a column outgrows its offsets.
+    pub fn run_once(&self, batch: RecordBatch, options: &RunOptions) -> Result<RecordBatch> {
+        self.check()?;
+        let mut filter = self.filter_share(false);
+        let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
+        Arc::new(plan).run_once(batch, self.limit, options.cancel.clone())
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).
@@ -367,7 +410,7 @@ impl HashJoin {
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
         };
         self.projection = Some(projection.iter().map(embed).collect::<Result<_>>()?);
-        self.renew_run();
+        self.reset_run();
         Ok(self)
     }
 
@@ -390,7 +433,7 @@ impl HashJoin {
     }
 
     /// The plan of a probe of `build`, validated now.
-    pub(super) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
+    pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
         Ok(ProbePlan {
             build,
@@ -402,12 +445,51 @@ impl HashJoin {
             output,
             batch_size: options.batch_size.max(1),
             pool: Arc::clone(&options.pool),
-            cancel: options.cancel.clone(),
         })
     }
 
+    /// Opens one partition for pushing: collects or finds the build, and validates.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and whatever collecting an ordinary build raises.
+    pub fn open(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
+        self.check()?;
+        let filter = self.claim(partition)?;
+        self.start(partition, options, filter)
+    }
+
+    /// Claims a partition of this run, and its share in the dynamic filter.
+    pub(super) fn claim(&self, partition: usize) -> Result<Option<FilterShare>> {
+        // The filter waits for each build of a Partitioned join once.
+        let awaited = self.dynamic_filter.is_some() && self.mode == PartitionMode::Partitioned;
+        self.run.claim(partition, awaited || self.join_type.is_build_driven())?;
+        Ok(self.filter_share(awaited))
+    }
+
+    fn filter_share(&self, awaited: bool) -> Option<FilterShare> {
+        let builds = if self.mode == PartitionMode::Partitioned { self.partitions() } else { 1 };
+        self.dynamic_filter.as_ref().map(|filter| filter.share(&self.run, builds, awaited))
+    }
+
+    /// Opens a partition that was claimed. The dynamic filter is told of the build before any probe row is asked for.
+    pub(super) fn start(
+        &self,
+        partition: usize,
+        options: &RunOptions,
+        mut filter: Option<FilterShare>,
+    ) -> Result<Probe> {
+        let build = self.run.build(self, partition, options)?;
+        let plan = self.probe_plan(build, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
+        let share = self.run.visited(&plan, self.mode, self.partitions())?;
+        let metrics = Arc::clone(self.run.metrics());
+        Ok(Probe::new(Arc::new(plan), self.limit, share, filter, metrics, options.cancel.clone()))
+    }
+
     /// Everything that an execution validates.
-    pub(super) fn check(&self) -> Result<(Output, Option<Predicate>)> {
+    pub(crate) fn check(&self) -> Result<(Output, Option<Predicate>)> {
         let valid = self.validate()?;
         if let Some(prepared) = &self.attached {
             self.check_attached(prepared)?;
@@ -427,10 +509,6 @@ impl HashJoin {
         });
         let counted = batches.inspect(move |batch| metrics.count_build(batch));
         collect(collector, BatchStream::new(self.build.schema().clone(), counted))
-    }
-
-    pub(super) fn run(&self) -> &Arc<RunState> {
-        &self.run
     }
 }
 
@@ -515,6 +593,20 @@ impl HashJoinBuilder {
         self
     }
 
+    /// Whether unmatched build rows fill the probe's key columns with their own keys.
+    #[cfg(feature = "python")]
+    pub(crate) fn coalesce(mut self, coalesce: bool) -> Self {
+        self.join.coalesce = coalesce;
+        self
+    }
+
+    /// Names of the output columns instead of those of the inputs.
+    #[cfg(feature = "python")]
+    pub(crate) fn output_names(mut self, names: Option<Vec<String>>) -> Self {
+        self.join.names = names;
+        self
+    }
+
     /// Another build source. Refused by [`build`](Self::build) where a prepared build is attached, unless it is the same.
     pub fn build_source(mut self, build: impl Into<Source>) -> Self {
         self.join.build = build.into();
@@ -535,10 +627,7 @@ impl HashJoinBuilder {
     pub fn build(mut self) -> Result<HashJoin> {
         let join = &mut self.join;
         if let Some(on) = &self.on {
-            let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
-                Ok((build.resolve(join.build.schema(), "build")?, probe.resolve(join.probe.schema(), "probe")?))
-            };
-            join.on = on.iter().map(resolve).collect::<Result<_>>()?;
+            join.set_on(on)?;
         }
         if let Some(null_equality) = self.null_equality {
             join.null_equality = vec![null_equality; join.on.len()];
@@ -558,7 +647,7 @@ impl HashJoinBuilder {
                 join.probe.partitions()
             );
         }
-        join.renew_run();
+        join.reset_run();
         Ok(self.join)
     }
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
+use super::filter::FilterShare;
 use super::gather::{Selection, gather};
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
-use super::visited::{RowBits, VisitedShare};
+use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
 use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
 use crate::error::{Result, internal_err, plan_err};
@@ -35,7 +37,6 @@ pub(crate) struct ProbePlan {
     pub(crate) batch_size: usize,
     /// Pays for visited bits.
     pub(crate) pool: Arc<dyn Pool>,
-    pub(crate) cancel: Cancel,
 }
 
 impl ProbePlan {
@@ -73,6 +74,27 @@ impl ProbePlan {
     }
 }
 
+impl ProbePlan {
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size the plan allows.
+    pub(crate) fn run_once(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        limit: Option<usize>,
+        cancel: Cancel,
+    ) -> Result<RecordBatch> {
+        let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
+        let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
+        let mut probe = Probe::new(Arc::clone(self), limit, share, None, Arc::default(), cancel);
+        probe.push(batch)?;
+        let joined = probe.drain()?;
+        if !self.join_type.is_build_driven() {
+            return Ok(joined);
+        }
+        probe.finish()?;
+        Ok(concat_batches(&self.output.schema, [&joined, &probe.drain()?])?)
+    }
+}
+
 /// One partition of one join: push probe batches, take output batches, finish.
 ///
 /// Output keeps probe order, and build order within a probe row. Build-driven kinds give their unmatched rows last, from
@@ -81,7 +103,10 @@ impl ProbePlan {
 pub struct Probe {
     plan: Arc<ProbePlan>,
     metrics: Arc<JoinMetrics>,
+    cancel: Cancel,
     share: Option<VisitedShare>,
+    /// Held for as long as probe rows are read.
+    filter: Option<FilterShare>,
     input: Option<Input>,
     entries: Entries,
     hits: Hits,
@@ -99,13 +124,17 @@ impl Probe {
         plan: Arc<ProbePlan>,
         limit: Option<usize>,
         share: Option<VisitedShare>,
+        filter: Option<FilterShare>,
         metrics: Arc<JoinMetrics>,
+        cancel: Cancel,
     ) -> Self {
         let _ = metrics.index_kind.set(plan.build.index_kind());
         Self {
             plan,
             metrics,
+            cancel,
             share,
+            filter,
             input: None,
             entries: Entries::default(),
             hits: Hits::default(),
@@ -124,6 +153,11 @@ impl Probe {
     /// False once no further probe batch can change what comes out: the limit is reached, or nothing can match.
     pub fn wants_input(&self) -> bool {
         !self.finished && self.left > 0 && self.plan.wants_probe()
+    }
+
+    /// About how many rows the next [`next_output`](Self::next_output) works on.
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
     }
 
     /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
@@ -162,6 +196,7 @@ impl Probe {
         if std::mem::replace(&mut self.finished, true) {
             return plan_err!("a probe is finished once");
         }
+        self.filter = None;
         let Some(share) = &mut self.share else { return Ok(()) };
         if share.close() && self.left > 0 && !self.nothing_left() {
             let share = self.share.as_ref().map(|share| &share.visited);
@@ -192,6 +227,23 @@ impl Probe {
         Ok(batch)
     }
 
+    /// All outputs up to the next push as one batch.
+    pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
+        let Some(first) = self.next_output()? else { return self.batch(self.no_columns(), 0) };
+        let mut batches = vec![first];
+        while let Some(batch) = self.next_output()? {
+            batches.push(batch);
+        }
+        match batches.len() {
+            1 => Ok(batches.remove(0)),
+            _ => Ok(concat_batches(&self.plan.output.schema, &batches)?),
+        }
+    }
+
+    fn no_columns(&self) -> Vec<ArrayRef> {
+        self.plan.output.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()
+    }
+
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if self.left == 0 {
@@ -199,7 +251,7 @@ impl Probe {
                 self.rest = None;
                 return Ok(None);
             }
-            self.plan.cancel.check()?;
+            self.cancel.check()?;
             if self.input.is_none() {
                 return self.next_rest();
             }
@@ -342,7 +394,9 @@ impl Probe {
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) => gather(plan.build.rows().column(i), selection),
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                gather(plan.build.rows().column(i), selection)
+            }
             OutputColumn::Probe(i) => Ok(new_null_array(plan.probe_schema.field(i).data_type(), rows.len())),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });

@@ -1,12 +1,9 @@
 //! The pull side of a join: one partition as an iterator of output batches.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::filter::FilterShare;
-use super::kind::PartitionMode;
 use super::plan::{HashJoin, RunOptions};
 use super::probe::Probe;
 use super::source::BatchStream;
@@ -32,8 +29,6 @@ enum State {
     Running {
         probe: Box<Probe>,
         input: Option<BatchStream>,
-        /// Held as long as the stream runs.
-        _filter: Option<FilterShare>,
     },
     Ended,
 }
@@ -41,12 +36,7 @@ enum State {
 impl JoinStream {
     pub(super) fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
         let (output, _) = join.check()?;
-        let filter = join.dynamic_filter();
-        let mut filter = filter.map(|filter| filter.share(join.run(), join.mode, join.partitions())).transpose()?;
-        // Each partition has a build of its own then, and the filter counts it once.
-        let counted = filter.as_mut().filter(|_| join.mode == PartitionMode::Partitioned);
-        join.run().claim(partition, join.join_type.is_build_driven() || counted.is_some())?;
-        counted.into_iter().for_each(FilterShare::owe);
+        let filter = join.claim(partition)?;
         Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options, filter } })
     }
 
@@ -55,48 +45,71 @@ impl JoinStream {
         &self.schema
     }
 
-    /// Builds or finds the build, tells it to the dynamic filter, then opens the probe side.
-    fn start(
-        join: &HashJoin,
-        partition: usize,
-        options: &RunOptions,
-        mut filter: Option<FilterShare>,
-    ) -> Result<State> {
-        let build = join.run().build(join, partition, options)?;
-        let plan = join.probe_plan(build, options)?;
-        if let Some(filter) = &mut filter {
-            filter.report(&plan)?;
-        }
-        let share = join.run().visited(&plan, join.mode, join.partitions())?;
-        let mut probe = Probe::new(Arc::new(plan), join.limit, share, Arc::clone(join.run().metrics()));
+    /// True once the build is known.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_started(&self) -> bool {
+        !matches!(self.state, State::New { .. })
+    }
+
+    /// Builds or finds the build and opens the probe side, unless that is done.
+    pub(crate) fn start(&mut self) -> Result<()> {
+        let State::New { join, partition, options, filter } = &mut self.state else { return Ok(()) };
+        let mut probe = join.start(*partition, options, filter.take())?;
         let input = match probe.wants_input() {
-            true => Some(join.probe_source().open(partition)?),
+            true => Some(join.probe_source().open(*partition)?),
             false => {
                 probe.finish()?;
                 None
             }
         };
-        Ok(State::Running { probe: Box::new(probe), input, _filter: filter })
+        self.state = State::Running { probe: Box::new(probe), input };
+        Ok(())
+    }
+
+    /// About how many rows the next [`next_output`](Self::next_output) works on.
+    pub(crate) fn pending_rows(&self) -> usize {
+        match &self.state {
+            State::Running { probe, .. } => probe.pending_rows(),
+            _ => 0,
+        }
+    }
+
+    /// The next output of what was pulled so far.
+    pub(crate) fn next_output(&mut self) -> Result<Option<RecordBatch>> {
+        match &mut self.state {
+            State::Running { probe, .. } => probe.next_output(),
+            _ => Ok(None),
+        }
+    }
+
+    /// Pulls one probe batch, or learns that there is none; false where nothing more can come out.
+    pub(crate) fn pull(&mut self) -> Result<bool> {
+        let State::Running { probe, input } = &mut self.state else { return Ok(false) };
+        let Some(stream) = input else { return Ok(false) };
+        let next = if probe.wants_input() { stream.next().transpose()? } else { None };
+        match next {
+            Some(batch) => probe.push(batch)?,
+            None => {
+                *input = None;
+                probe.finish()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives everything back.
+    pub(crate) fn end(&mut self) {
+        self.state = State::Ended;
     }
 
     fn try_next(&mut self) -> Result<Option<RecordBatch>> {
-        if let State::New { join, partition, options, filter } = &mut self.state {
-            let filter = filter.take();
-            self.state = Self::start(join, *partition, options, filter)?;
-        }
-        let State::Running { probe, input, .. } = &mut self.state else { return Ok(None) };
+        self.start()?;
         loop {
-            if let Some(batch) = probe.next_output()? {
+            if let Some(batch) = self.next_output()? {
                 return Ok(Some(batch));
             }
-            let Some(stream) = input else { return Ok(None) };
-            let next = if probe.wants_input() { stream.next().transpose()? } else { None };
-            match next {
-                Some(batch) => probe.push(batch)?,
-                None => {
-                    *input = None;
-                    probe.finish()?;
-                }
+            if !self.pull()? {
+                return Ok(None);
             }
         }
     }
@@ -108,7 +121,7 @@ impl Iterator for JoinStream {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.try_next().transpose();
         if !matches!(next, Some(Ok(_))) {
-            self.state = State::Ended;
+            self.end();
         }
         next
     }

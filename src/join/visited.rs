@@ -77,6 +77,11 @@ pub(crate) struct RowBits {
 }
 
 impl RowBits {
+    /// Number of build rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
     /// Appends up to `max` further rows whose mark is `marked` and that `keep` accepts.
     pub(crate) fn next_rows(&mut self, marked: bool, max: usize, keep: impl Fn(usize) -> bool, out: &mut Vec<u32>) {
         while self.next < self.rows && out.len() < max {
