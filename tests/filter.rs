@@ -184,7 +184,7 @@ fn the_filter_is_complete_before_the_first_probe_batch() {
     assert!(!filter.is_complete());
     let called = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&called);
-    filter.on_complete(move || drop(calls.fetch_add(1, Ordering::Relaxed)));
+    filter.on_complete(move || _ = calls.fetch_add(1, Ordering::Relaxed));
     let stream = attached.execute(0, &RunOptions::default()).unwrap();
     assert!(!filter.is_complete() && !filter.wait_complete(Some(Duration::from_millis(1))));
     assert_eq!(mask(&filter, &probe), [true; 6]);
@@ -194,7 +194,7 @@ fn the_filter_is_complete_before_the_first_probe_batch() {
     assert!(waiter.join().unwrap() && filter.wait_complete(Some(Duration::ZERO)));
     assert_eq!(called.load(Ordering::Relaxed), 1);
     let calls = Arc::clone(&called);
-    filter.on_complete(move || drop(calls.fetch_add(1, Ordering::Relaxed)));
+    filter.on_complete(move || _ = calls.fetch_add(1, Ordering::Relaxed));
     assert_eq!(called.load(Ordering::Relaxed), 2);
     assert_eq!(mask(&filter, &probe), [false, true, false, true, false, false]);
 

@@ -6,7 +6,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::{Bounds, BuildSpec, Membership, NullEquality};
-use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::Result;
 use crate::index::{IndexKind, KeyIndex, RowGroups};
@@ -27,17 +26,16 @@ pub struct PreparedBuild {
 }
 
 impl PreparedBuild {
-    /// Freezes an indexed build; bounds and membership are found now.
+    /// Freezes an indexed build.
     pub(super) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
         (index, groups): (KeyIndex, RowGroups),
-        reservation: Reservation,
+        bounds: Vec<Option<Bounds>>,
         config: &Config,
-        cancel: &Cancel,
+        reservation: Reservation,
     ) -> Result<Self> {
-        let key_columns: Vec<ArrayRef> = spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
-        let bounds = key_columns.iter().map(|column| Bounds::of(column, cancel)).collect::<Result<_>>()?;
+        let key_columns = spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
         let membership = Membership::new(&rows, spec.keys(), index.num_keys(), config)?;
         Ok(Self { spec, rows, key_columns, index, groups, bounds, membership, reservation })
     }
