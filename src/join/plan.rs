@@ -15,7 +15,7 @@ use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, pos
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
-use crate::expr::{Expr, Predicate};
+use crate::expr::{ColumnId, Expr, Predicate, Side};
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -54,9 +54,9 @@ impl From<Expr> for JoinKey {
 }
 
 impl JoinKey {
-    fn resolve(&self, schema: &SchemaRef, side: &str) -> Result<usize> {
+    fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
         match self {
-            JoinKey::Name(name) => position(schema, name, side),
+            JoinKey::Name(name) => position(schema, name, &side.to_string()),
             JoinKey::Position(position) if *position < schema.fields().len() => Ok(*position),
             JoinKey::Position(position) => plan_err!(
                 "the {side} side has no column {position}; it has {} columns: {}",
@@ -64,7 +64,13 @@ impl JoinKey {
                 names(schema)
             ),
             JoinKey::Expr(expr) => match expr.as_ref() {
-                Expr::Column(column) => column.position(schema),
+                Expr::Column(column) if column.side == side => match &column.id {
+                    ColumnId::Name(name) => JoinKey::Name(name.clone()).resolve(schema, side),
+                    ColumnId::Position(position) => JoinKey::Position(*position).resolve(schema, side),
+                },
+                Expr::Column(column) => {
+                    plan_err!("key pairs are (build key, probe key), the {side} side's key is {column}")
+                }
                 other => plan_err!(
                     "hash joins require direct column keys, the {side} side's key is {other}; compute it before"
                 ),
@@ -538,7 +544,7 @@ impl HashJoinBuilder {
         let join = &mut self.join;
         if let Some(on) = &self.on {
             let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
-                Ok((build.resolve(join.build.schema(), "build")?, probe.resolve(join.probe.schema(), "probe")?))
+                Ok((build.resolve(join.build.schema(), Side::Build)?, probe.resolve(join.probe.schema(), Side::Probe)?))
             };
             join.on = on.iter().map(resolve).collect::<Result<_>>()?;
         }
