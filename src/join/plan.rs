@@ -158,6 +158,8 @@ pub struct HashJoin {
 #[must_use]
 pub struct HashJoinBuilder {
     join: HashJoin,
+    /// The build source that an attached build stands on; its identity counts (S29).
+    build: Source,
     on: Option<Vec<(JoinKey, JoinKey)>>,
     null_equality: Option<NullEquality>,
 }
@@ -182,12 +184,12 @@ impl HashJoin {
             probe,
             attached: None,
         };
-        HashJoinBuilder { join, on: None, null_equality: None }
+        HashJoinBuilder { build: join.build.clone(), join, on: None, null_equality: None }
     }
 
     /// A builder that starts from this join; its [`build`](HashJoinBuilder::build) gives a join with a fresh run state.
     pub fn to_builder(&self) -> HashJoinBuilder {
-        HashJoinBuilder { join: self.clone(), on: None, null_equality: None }
+        HashJoinBuilder { build: self.build.clone(), join: self.clone(), on: None, null_equality: None }
     }
 
     /// The build source; a placeholder of the same schema where a prepared build is attached.
@@ -206,8 +208,11 @@ impl HashJoin {
     }
 
     /// Schema of the output.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the join is not valid.
     pub fn schema(&self) -> Result<SchemaRef> {
-        Ok(self.output()?.schema)
+        Ok(self.validate()?.0.schema)
     }
 
     fn output(&self) -> Result<Output> {
@@ -358,7 +363,7 @@ impl HashJoin {
     /// [`Error::Plan`](crate::Error::Plan) for a position out of range.
     pub fn with_embedded_projection(mut self, projection: &[usize]) -> Result<Self> {
         let (builds, probes) = (self.build.schema().fields().len(), self.probe.schema().fields().len());
-        let columns = self.output()?.columns;
+        let columns = self.validate()?.0.columns;
         let embed = |&position: &usize| match columns.get(position) {
             Some(column) => Ok(column.position(builds, probes)),
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
@@ -423,8 +428,16 @@ impl HashJoin {
     /// Everything that an execution validates.
     pub(crate) fn check(&self) -> Result<(Output, Option<Predicate>)> {
         let valid = self.validate()?;
-        if let Some(prepared) = &self.attached {
-            self.check_attached(prepared)?;
+        match &self.attached {
+            Some(prepared) => self.check_attached(prepared)?,
+            None if self.mode == PartitionMode::Partitioned && self.build.partitions() != self.probe.partitions() => {
+                return plan_err!(
+                    "a Partitioned join needs as many build as probe partitions, there are {} and {}",
+                    self.build.partitions(),
+                    self.probe.partitions()
+                );
+            }
+            None => (),
         }
         Ok(valid)
     }
@@ -553,19 +566,12 @@ impl HashJoinBuilder {
         } else if join.null_equality.is_empty() {
             join.null_equality = vec![NullEquality::default(); join.on.len()];
         }
-        if join.attached.is_some() && !join.build.is_placeholder() {
+        if join.attached.is_some() && !join.build.same(&self.build) {
             return plan_err!(
                 "Cannot replace the build child of a join that a prepared build is attached to; make a new join"
             );
         }
         join.check()?;
-        if join.mode == PartitionMode::Partitioned && join.build.partitions() != join.probe.partitions() {
-            return plan_err!(
-                "a Partitioned join needs as many build as probe partitions, there are {} and {}",
-                join.build.partitions(),
-                join.probe.partitions()
-            );
-        }
         join.reset();
         Ok(self.join)
     }
