@@ -9,6 +9,8 @@ pub mod expr;
 mod index;
 mod join;
 mod memory;
+#[cfg(feature = "python")]
+mod python;
 
 pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;

@@ -140,13 +140,14 @@ def run(
 
 def lines(report: Report) -> Iterator[str]:
     """The report as the lines of a small table."""
-    head = ("join", "rows in", "rows out", "prepare", "per batch", "rebuilt", "reserved")
-    yield "{:<32}{:>9}{:>10}{:>11}{:>11}{:>11}{:>11}".format(*head)
+    head = ("join", "rows in", "rows out", "prepare", "join", "rebuild+join", "reserved")
+    yield "{:<32}{:>9}{:>10}{:>11}{:>11}{:>14}{:>11}".format(*head)
+    yield f"{'':<51}{'once':>11}{'a batch':>11}{'a batch':>14}{'in all':>11}"
     for step in report.steps:
         on = ", ".join(probe if probe == build else f"{probe} = {build}" for probe, build in step.on.items())
         yield (
             f"{step.table + ' on ' + on:<32}{step.rows_in:>9,}{step.rows_out:>10,}{_time(step.prepare_seconds):>11}"
-            f"{_time(step.join_seconds / step.batches):>11}{_time(step.rebuild_seconds / step.batches):>11}"
+            f"{_time(step.join_seconds / step.batches):>11}{_time(step.rebuild_seconds / step.batches):>14}"
             f"{step.reserved_bytes / 1024:>7,.0f} KiB"
         )
     once = sum(step.prepare_seconds + step.join_seconds for step in report.steps)

@@ -24,10 +24,11 @@
 //!
 //! # Meaning
 //! - **Three values.** A comparison with null is null; `AND`, `OR`, `NOT` are Kleene's; a null result means "no".
-//! - **Every part is evaluated on every pair**: the right side of an `AND` also where the left side is false, so its
+//! - **Every part is evaluated on every pair**: the right side of an `AND` also where the left side is false, and its
 //!   errors show there too.
-//! - **Numbers compare by value** over width, sign and scale, integers of at most 64 bits with floats exactly. Every NaN
-//!   equals every NaN and is above all numbers, and -0.0 equals 0.0. A decimal column and a float column do not compare.
+//! - **Numbers compare by value** over width, sign and scale, integers of at most 64 bits with floats exactly. Every
+//!   NaN equals every NaN and is above all numbers, and -0.0 equals 0.0. A decimal column and a float column do not
+//!   compare.
 //! - **Literals** compare by value too, whatever the column's type can hold. A decimal literal beside a float is the
 //!   nearest float of that type; a float literal beside a decimal is the shortest decimal that reads as that float.
 //! - **Timestamps** compare by instant over units and zones, but one with a zone and one without do not compare. Times

@@ -482,6 +482,13 @@ fn decimals_order_beyond_the_range_of_the_finer_scale() {
         let ge = run(probe("b").ge(build("a")), coarse.clone(), fine).unwrap();
         assert_eq!(ge, [Some(false), Some(true), Some(true), Some(true)]);
     }
+    // 10^40 is itself beyond 128 bits; zero stays zero.
+    let decimal = |values: Vec<i128>, scale| -> ArrayRef {
+        Arc::new(Decimal128Array::from(values).with_precision_and_scale(38, scale).unwrap())
+    };
+    let (coarse, fine) = (decimal(vec![0, 0, 0, 1, -1], -2), decimal(vec![0, 1, -1, i128::MAX, i128::MIN], 38));
+    let lt = run(build("a").lt(probe("b")), coarse, fine).unwrap();
+    assert_eq!(lt, [Some(false), Some(true), Some(false), Some(false), Some(true)]);
 }
 
 #[test]
