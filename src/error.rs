@@ -75,4 +75,8 @@ macro_rules! plan_err {
 macro_rules! internal_err {
     ($($arg:tt)*) => { Err($crate::error::Error::Internal(format!($($arg)*))) };
 }
-pub(crate) use {internal_err, plan_err};
+/// `Err(Error::NotSupported(format!(..)))`.
+macro_rules! not_supported {
+    ($($arg:tt)*) => { Err($crate::error::Error::NotSupported(format!($($arg)*))) };
+}
+pub(crate) use {internal_err, not_supported, plan_err};

@@ -18,7 +18,7 @@ pub use config::Config;
 pub use error::{Error, Result};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
 pub use join::{
-    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType, MapLookup, Metrics,
-    PartitionMode, Probe, RunOptions, Source,
+    BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,
+    MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};

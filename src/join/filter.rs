@@ -15,6 +15,7 @@ use super::run::RunState;
 use crate::build::bounds::Shown;
 use crate::build::{Membership, PreparedBuild};
 use crate::error::{Result, plan_err};
+use crate::expr::Side;
 
 /// A filter on the probe rows of one join, empty until that join's build is known.
 ///
@@ -86,7 +87,7 @@ impl DynamicFilter {
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a column that does not exist, or no column at all.
     pub fn try_new<K: Into<JoinKey>>(schema: SchemaRef, keys: impl IntoIterator<Item = K>) -> Result<Arc<Self>> {
-        let keys = keys.into_iter().map(|key| key.into().resolve(&schema, "probe"));
+        let keys = keys.into_iter().map(|key| key.into().resolve(&schema, Side::Probe));
         let keys = keys.collect::<Result<Vec<usize>>>()?;
         if keys.is_empty() {
             return plan_err!("a dynamic filter needs at least one key column, none was given");

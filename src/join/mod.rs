@@ -1,6 +1,8 @@
 //! Joins: the descriptor, the probe, the output.
 
+mod codec;
 mod entries;
+mod explain;
 mod filter;
 mod gather;
 mod kind;
@@ -9,11 +11,14 @@ mod metrics;
 mod output;
 mod plan;
 mod probe;
+mod properties;
 mod run;
 mod source;
+mod statistics;
 mod stream;
 mod visited;
 
+pub use explain::ExplainFormat;
 pub use filter::DynamicFilter;
 pub use kind::{JoinType, PartitionMode};
 pub use map_lookup::MapLookup;
@@ -22,5 +27,7 @@ pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;
 #[cfg(feature = "python")]
 pub(crate) use probe::ProbePlan;
+pub use properties::Properties;
 pub use source::{BatchStream, Source};
+pub use statistics::{Estimate, Statistics};
 pub use stream::JoinStream;

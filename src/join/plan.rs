@@ -17,7 +17,7 @@ use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, pos
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
-use crate::expr::{ColumnId, ColumnRef, Expr, Predicate};
+use crate::expr::{ColumnId, Expr, Predicate, Side};
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -56,9 +56,9 @@ impl From<Expr> for JoinKey {
 }
 
 impl JoinKey {
-    pub(super) fn resolve(&self, schema: &SchemaRef, side: &str) -> Result<usize> {
+    pub(super) fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
         match self {
-            JoinKey::Name(name) => position(schema, name, side),
+            JoinKey::Name(name) => position(schema, name, &side.to_string()),
             JoinKey::Position(position) if *position < schema.fields().len() => Ok(*position),
             JoinKey::Position(position) => plan_err!(
                 "the {side} side has no column {position}; it has {} columns: {}",
@@ -66,9 +66,12 @@ impl JoinKey {
                 names(schema)
             ),
             JoinKey::Expr(expr) => match expr.as_ref() {
-                Expr::Column(ColumnRef { id: ColumnId::Name(name), .. }) => position(schema, name, side),
-                Expr::Column(ColumnRef { id: ColumnId::Position(at), .. }) => {
-                    JoinKey::Position(*at).resolve(schema, side)
+                Expr::Column(column) if column.side == side => match &column.id {
+                    ColumnId::Name(name) => JoinKey::Name(name.clone()).resolve(schema, side),
+                    ColumnId::Position(position) => JoinKey::Position(*position).resolve(schema, side),
+                },
+                Expr::Column(column) => {
+                    plan_err!("key pairs are (build key, probe key), the {side} side's key is {column}")
                 }
                 other => plan_err!(
                     "hash joins require direct column keys, the {side} side's key is {other}; compute it before"
@@ -158,6 +161,8 @@ pub struct HashJoin {
 #[must_use]
 pub struct HashJoinBuilder {
     join: HashJoin,
+    /// The build source that an attached build stands on; its identity counts (S29).
+    build: Source,
     on: Option<Vec<(JoinKey, JoinKey)>>,
     null_equality: Option<NullEquality>,
 }
@@ -183,12 +188,12 @@ impl HashJoin {
             attached: None,
             dynamic_filter: None,
         };
-        HashJoinBuilder { join, on: None, null_equality: None }
+        HashJoinBuilder { build: join.build.clone(), join, on: None, null_equality: None }
     }
 
     /// A builder that starts from this join; its [`build`](HashJoinBuilder::build) gives a join with a fresh run state.
     pub fn to_builder(&self) -> HashJoinBuilder {
-        HashJoinBuilder { join: self.clone(), on: None, null_equality: None }
+        HashJoinBuilder { build: self.build.clone(), join: self.clone(), on: None, null_equality: None }
     }
 
     /// The build source; a placeholder of the same schema where a prepared build is attached.
@@ -212,8 +217,11 @@ impl HashJoin {
     }
 
     /// Schema of the output.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the join is not valid.
     pub fn schema(&self) -> Result<SchemaRef> {
-        Ok(self.output()?.schema)
+        Ok(self.validate()?.0.schema)
     }
 
     fn output(&self) -> Result<Output> {
@@ -378,7 +386,7 @@ impl HashJoin {
     /// [`Error::Plan`](crate::Error::Plan) for keys that are no columns; whether they suit is checked by execution.
     pub fn set_on(&mut self, on: &[(JoinKey, JoinKey)]) -> Result<()> {
         let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
-            Ok((build.resolve(self.build.schema(), "build")?, probe.resolve(self.probe.schema(), "probe")?))
+            Ok((build.resolve(self.build.schema(), Side::Build)?, probe.resolve(self.probe.schema(), Side::Probe)?))
         };
         self.on = on.iter().map(resolve).collect::<Result<_>>()?;
         Ok(())
@@ -404,7 +412,7 @@ impl HashJoin {
     /// [`Error::Plan`](crate::Error::Plan) for a position out of range.
     pub fn with_embedded_projection(mut self, projection: &[usize]) -> Result<Self> {
         let (builds, probes) = (self.build.schema().fields().len(), self.probe.schema().fields().len());
-        let columns = self.output()?.columns;
+        let columns = self.validate()?.0.columns;
         let embed = |&position: &usize| match columns.get(position) {
             Some(column) => Ok(column.position(builds, probes)),
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
@@ -491,8 +499,16 @@ impl HashJoin {
     /// Everything that an execution validates.
     pub(crate) fn check(&self) -> Result<(Output, Option<Predicate>)> {
         let valid = self.validate()?;
-        if let Some(prepared) = &self.attached {
-            self.check_attached(prepared)?;
+        match &self.attached {
+            Some(prepared) => self.check_attached(prepared)?,
+            None if self.mode == PartitionMode::Partitioned && self.build.partitions() != self.probe.partitions() => {
+                return plan_err!(
+                    "a Partitioned join needs as many build as probe partitions, there are {} and {}",
+                    self.build.partitions(),
+                    self.probe.partitions()
+                );
+            }
+            None => (),
         }
         Ok(valid)
     }
@@ -634,19 +650,12 @@ impl HashJoinBuilder {
         } else if join.null_equality.is_empty() {
             join.null_equality = vec![NullEquality::default(); join.on.len()];
         }
-        if join.attached.is_some() && !join.build.is_placeholder() {
+        if join.attached.is_some() && !join.build.same(&self.build) {
             return plan_err!(
                 "Cannot replace the build child of a join that a prepared build is attached to; make a new join"
             );
         }
         join.check()?;
-        if join.mode == PartitionMode::Partitioned && join.build.partitions() != join.probe.partitions() {
-            return plan_err!(
-                "a Partitioned join needs as many build as probe partitions, there are {} and {}",
-                join.build.partitions(),
-                join.probe.partitions()
-            );
-        }
         join.reset_run();
         Ok(self.join)
     }

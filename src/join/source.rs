@@ -60,6 +60,7 @@ struct Inner {
     schema: SchemaRef,
     partitions: usize,
     open: Option<Open>,
+    rows: Option<usize>,
     ordering: Vec<usize>,
     equal: Vec<(usize, usize)>,
     placeholder: bool,
@@ -70,16 +71,21 @@ impl Source {
         Self(Arc::new(inner))
     }
 
-    /// A source that has a schema and no rows to open, for joins whose build or probe comes later.
-    pub fn schema_only(schema: SchemaRef) -> Self {
+    fn without_rows(schema: SchemaRef, placeholder: bool) -> Self {
         Self::from_inner(Inner {
             schema,
             partitions: 1,
             open: None,
+            rows: None,
             ordering: vec![],
             equal: vec![],
-            placeholder: false,
+            placeholder,
         })
+    }
+
+    /// A source that has a schema and no rows to open, for joins whose build or probe comes later.
+    pub fn schema_only(schema: SchemaRef) -> Self {
+        Self::without_rows(schema, false)
     }
 
     /// A source of `partitions` partitions; `open` opens partition `i` anew at each call.
@@ -92,6 +98,7 @@ impl Source {
             schema,
             partitions,
             open: Some(Box::new(open)),
+            rows: None,
             ordering: vec![],
             equal: vec![],
             placeholder: false,
@@ -101,24 +108,26 @@ impl Source {
     /// A source of batches in memory, one list per partition.
     pub fn from_batches(schema: SchemaRef, partitions: Vec<Vec<RecordBatch>>) -> Self {
         let stream_schema = schema.clone();
-        Self::new(schema, partitions.len(), move |i| {
+        let mut batches = partitions.iter().flatten();
+        let rows = batches.try_fold(0_usize, |rows, batch| rows.checked_add(batch.num_rows()));
+        let source = Self::new(schema, partitions.len(), move |i| {
             Ok(BatchStream::from_batches(stream_schema.clone(), partitions[i].clone()))
-        })
+        });
+        source.change(|inner| inner.rows = rows)
     }
 
     /// The empty stand-in for a build source that a prepared build replaced; never executed (S27).
     pub(crate) fn placeholder(schema: SchemaRef) -> Self {
-        Self::from_inner(Inner {
-            schema,
-            partitions: 1,
-            open: None,
-            ordering: vec![],
-            equal: vec![],
-            placeholder: true,
-        })
+        Self::without_rows(schema, true)
     }
 
-    /// The same rows, declared as ordered ascending by these columns, the first one first. A source of its own identity.
+    /// The same rows, declared to be so many in all partitions together. A source of its own identity.
+    #[must_use]
+    pub fn with_num_rows(self, rows: usize) -> Self {
+        self.change(|inner| inner.rows = Some(rows))
+    }
+
+    /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. A source of its own identity.
     #[must_use]
     pub fn with_ordering(self, columns: Vec<usize>) -> Self {
         self.change(|inner| inner.ordering = columns)
@@ -156,7 +165,12 @@ impl Source {
         self.0.partitions
     }
 
-    /// Columns that the rows are declared to be ordered by.
+    /// Number of rows of all partitions, where it is known.
+    pub fn num_rows(&self) -> Option<usize> {
+        self.0.rows
+    }
+
+    /// Columns that the rows of each partition are declared to be ordered by.
     pub fn ordering(&self) -> &[usize] {
         &self.0.ordering
     }
