@@ -12,5 +12,5 @@ pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
-pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
+pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
