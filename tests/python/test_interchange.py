@@ -6,6 +6,7 @@ import gc
 import io
 import itertools
 import pathlib
+import signal
 import sys
 import threading
 import weakref
@@ -740,6 +741,28 @@ def test_capsules_of_the_wrong_kind():
             _core.read_all(Wrong(value))
     with pytest.raises(prejoin.PlanError, match="struct of columns"):
         _core.read_all(Wrong(pa.chunked_array([[1]]).__arrow_c_stream__()))
+
+
+# ---------------------------------------------------------------- signals
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
+def test_a_signal_handler_ends_endless_work_with_its_own_exception():
+    stop = Boom("Ctrl-C")
+
+    def handle(*_):
+        raise stop
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(Boom) as caught:
+            # No Python code runs while it is read, so nobody but us can notice the signal.
+            _core.read_all(itertools.repeat(TABLE.slice(0, 1).to_batches()[0]))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught.value is stop
 
 
 # ---------------------------------------------------------------- the other classes
