@@ -10,13 +10,13 @@ class PrejoinError(Exception):
 class PlanError(PrejoinError, ValueError):
     """The request itself is wrong: unknown column, types that do not match, a build that does not fit."""
 
-class ResourcesExhausted(PrejoinError, MemoryError):
+class ResourcesExhausted(PrejoinError, MemoryError):  # noqa: N818
     """A memory pool refused a request; nothing was allocated for it."""
 
 class ExecutionError(PrejoinError, RuntimeError):
     """The data or its producer failed while the work ran."""
 
-class NotSupported(PrejoinError, NotImplementedError):
+class NotSupported(PrejoinError, NotImplementedError):  # noqa: N818
     """A valid request that this version does not support."""
 
 class InternalError(PrejoinError, RuntimeError):
@@ -51,7 +51,7 @@ class Config:
     ) -> Config: ...
     @property
     def perfect_hash_min_density(self) -> float:
-        """Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 turns it off."""
+        """Smallest share of distinct keys in their range that gets a perfect-hash index; above 1 turns it off."""
     @property
     def perfect_hash_small_range(self) -> int:
         """Key ranges up to this are indexed by perfect hash whatever their density."""
