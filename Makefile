@@ -1,0 +1,84 @@
+# Every target does its own set-up: a virtual environment in .venv, its packages, compiling. Needs Rust, Python 3.10+ and
+# make. A second run only does what changed.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# One feature set, one profile and one environment for cargo and maturin, so that dependencies compile once.
+CI := --profile ci --locked
+MATURIN := $(BIN)/maturin develop --locked
+# What maturin tells pyo3's build scripts; without it clippy and maturin would recompile pyo3 for each other.
+TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+AS_MATURIN := env PYO3_BUILD_EXTENSION_MODULE=1 \
+	$$(ls $(TARGET)/maturin/pyo3-config-*.txt | head -n 1 | sed 's/^/PYO3_CONFIG_FILE=/')
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH CONDA_PREFIX
+export VIRTUAL_ENV := $(CURDIR)/$(VENV)
+
+.PHONY: help
+help: ## Show this list
+	@echo "make demo and make test need nothing done before; both set themselves up."
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(VENV)/.demo ## Join a year of real flights to four prepared tables and print what it cost
+	$(MATURIN) --release --quiet --skip-install
+	$(BIN)/python -m prejoin.demo
+
+.PHONY: test
+test: test-rust test-python ## Run all tests: Rust unit, integration and doc tests, then Python
+
+.PHONY: test-rust
+test-rust: ## Run the Rust tests alone
+	cargo test $(CI)
+
+.PHONY: test-python
+test-python: develop ## Run the Python tests alone
+	$(BIN)/python -m pytest
+
+.PHONY: develop
+develop: $(VENV)/.dev ## Build the extension module as the tests use it, into .venv
+	$(MATURIN) --profile ci --quiet --skip-install
+
+.PHONY: check
+check: develop ## Check format, lints and types; warnings are errors
+	cargo fmt --check
+	cargo clippy $(CI) --all-targets -- -D warnings
+	$(AS_MATURIN) cargo clippy $(CI) --all-targets --features python -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest prejoin --ignore-missing-stub
+
+.PHONY: fix
+fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes
+	cargo fmt
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: bench
+bench: ## Run the Rust benchmarks (minutes)
+	cargo bench --locked
+
+.PHONY: clean
+clean: ## Remove everything that was built, the virtual environment too
+	rm -rf target $(VENV) demo-out dist .pytest_cache .mypy_cache .ruff_cache
+	rm -f python/prejoin/_core*.so python/prejoin/_core*.pyd
+
+# The stamps: one per set of packages, remade when pyproject.toml changes.
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "prejoin needs Python 3.10 or later; pass PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.14,<2'
+
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(MATURIN) --release --extras demo
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(MATURIN) --profile ci --extras demo,test,dev
+	touch $@

@@ -1,0 +1,313 @@
+"""Every case of cases.py, distilled from public bug reports, against a prepared build.
+
+The cases call the build side `left`. What the library does not do yet is listed in NOT_YET by reason; an entry that
+passes fails the test, so the list can only shrink honestly.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import prejoin
+from cases import CHECKS, Stream, accepts, canon_rows, load_cases, same, steps, variants
+
+Case = dict[str, Any]
+
+# Every NaN equals every NaN, -0.0 equals 0.0.
+POLICY = "canon"
+
+HOW = {
+    "inner": "inner",
+    "left": "right",
+    "right": "left",
+    "full": "full",
+    "left_semi": "build_semi",
+    "left_anti": "build_anti",
+    "right_semi": "semi",
+    "right_anti": "anti",
+}
+
+# Reason -> what the refusal says, and the cases that wait for it.
+NOT_YET: dict[str, tuple[str, set[str]]] = {
+    "join kinds other than inner": (
+        r"(?i)inner",
+        {
+            "float32_left_join_null_equal",
+            "null_only_on_probe",
+            "dict_null_in_values_never",
+            "empty_build_full_multi_key",
+            "both_empty",
+            "anti_with_empty_build",
+            "chain_resume",
+            "fetch_with_unmatched",
+            "anti_keeps_null_probe",
+            "outer_key_not_copied",
+            "outer_nullability",
+            "semi_then_inner_on_one_build",
+            "filter_complete_before_publish",
+            "filter_not_for_preserved_side",
+        },
+    ),
+    "residual predicates": (
+        r"no where=",
+        {
+            "count_only_full_residual",
+            "left_semi_residual_chain",
+            "right_semi_residual",
+            "residual_null_is_false",
+            "residual_only_on_matches",
+            "residual_one_side_only",
+            "same_names_both_sides",
+            "residual_differs_per_run",
+        },
+    ),
+    "large, view, binary and dictionary columns": (
+        r"fixed-width or UTF-8",
+        {
+            "large_string_beyond_1024",
+            "dict_different_dictionaries",
+            "dict_u8_256_values",
+            "string_view_12_13_bytes",
+            "composite_binary_no_ambiguity",
+        },
+    ),
+}
+REASON = {name: reason for reason, (_, names) in NOT_YET.items() for name in names}
+
+# Check -> the feature it needs, as (class, attribute); it must not exist yet.
+NOT_YET_CHECKS: dict[str, tuple[type, str]] = {
+    "filter_safe": (prejoin.HashJoin, "dynamic_filter"),
+    "roundtrip": (prejoin.PreparedBuild, "save"),
+}
+
+
+class NotYetError(Exception):
+    """The adapter has no way to say this to the library."""
+
+
+def where(expression: Any) -> Any:
+    """A residual predicate in the library's own terms."""
+    raise NotYetError(f"prejoin.HashJoin has no where= for {expression!r}")
+
+
+def schema_of(side: Any) -> pa.Schema:
+    return side[0].schema if isinstance(side, list) else side.schema
+
+
+def source(side: Any) -> Any:
+    """A fresh source: a stream is opened, a list of batches becomes an iterator that knows no schema."""
+    if isinstance(side, Stream):
+        return side.open()
+    return iter(side) if isinstance(side, list) else side
+
+
+def hash_join(case: Case, probe: Any) -> prejoin.HashJoin:
+    params, build = case["params"], schema_of(case["build"])
+    options: dict[str, Any] = {}
+    if case["residual_expr"] is not None:
+        options["where"] = where(case["residual_expr"])
+    if "fetch" in params:
+        options["limit"] = params["fetch"]
+    if "projection" in params:
+        options["projection"] = [at if side == "b" else len(build) + at for side, at in params["projection"]]
+    null_equal = case["null_equality"] == "equal"
+    return prejoin.HashJoin(
+        build=build, probe=probe, on=case["on"], how=HOW[case["how"]], null_equal=null_equal, **options
+    )
+
+
+def prepare(case: Case) -> prejoin.PreparedBuild:
+    return hash_join(case, schema_of(case["probe"])).prepare_build(source(case["build"]))
+
+
+def execute(case: Case, prepared: prejoin.PreparedBuild) -> pa.RecordBatchReader:
+    probe = source(case["probe"])
+    if isinstance(case["probe"], list):
+        probe = pa.RecordBatchReader.from_batches(schema_of(case["probe"]), probe)
+    options = {"batch_size": case["params"]["batch_size"]} if "batch_size" in case["params"] else {}
+    return hash_join(case, probe).with_prepared_build(prepared).execute(**options)
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises; a panic is no Exception, and accepts() wants to see it."""
+    try:
+        return work()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        return error
+
+
+def run(case: Case, prepared: prejoin.PreparedBuild | None = None) -> Any:
+    return outcome(lambda: list(execute(case, prepared or prepare(case))))
+
+
+def verify(case: Case, got: Any, label: str = "") -> None:
+    if isinstance(got, NotYetError):
+        raise got
+    ok, why = accepts(case, got, POLICY)
+    if not ok and isinstance(got, BaseException):
+        raise AssertionError(f"{label}: {why}") from got
+    assert ok, f"{label}: {why}"
+
+
+# ---- checks: one function per name of CHECKS
+
+
+def _batch_bound(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    assert max(batch.num_rows for batch in execute(case, prepared)) <= case["params"]["batch_size"]
+
+
+def _repeat(case: Case, prepared: prejoin.PreparedBuild | None) -> None:
+    for _ in range(3):
+        verify(case, run(case, prepared), "repeat")
+
+
+def _threads(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(50):
+                verify(case, run(case, prepared), "threads")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+
+
+def _null_extended(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    schema, width = execute(case, prepared).schema, len(schema_of(case["build"]))
+    if case["how"] in ("right", "full"):
+        assert all(field.nullable for field in list(schema)[:width])
+    if case["how"] in ("left", "full"):
+        assert all(field.nullable for field in list(schema)[width:])
+
+
+def _types_kept(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    assert execute(case, prepared).schema.types == schema_of(case["build"]).types + schema_of(case["probe"]).types
+
+
+def _metadata_kept(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    sides = [*schema_of(case["build"]), *schema_of(case["probe"])]
+    reader = execute(case, prepared)
+    assert [field.metadata for field in reader.schema] == [field.metadata for field in sides]
+    assert all(batch.schema.equals(reader.schema, check_metadata=True) for batch in reader)
+
+
+def _count_only(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    batches = list(execute(case, prepared))
+    assert all(batch.num_columns == 0 for batch in batches)
+    assert sum(batch.num_rows for batch in batches) == case["expected_count"]
+
+
+def _fast(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    """A few buckets and comparisons per probe row; a quadratic walk would need rows * rows."""
+    counter = getattr(prejoin._core, "_probe_steps", None)
+    assert counter is not None, "the step counter needs a build with debug assertions: make develop"
+    rows = source(case["probe"]).num_rows
+    before = counter()
+    list(execute(case, prepared))
+    assert 0 < counter() - before <= 8 * rows + 64
+
+
+def _message(case: Case, _prepared: object) -> None:
+    with pytest.raises(ValueError, match="build source broke at row 4") as raised:
+        prepare(case)
+    assert raised.type is ValueError
+
+
+def _variants(case: Case, _prepared: object) -> None:
+    """All cuts of both sides and all batch sizes; test_case runs them for every case."""
+    for label, variant in variants(case):
+        verify(variant, run(variant), label)
+
+
+RUN: dict[str, Callable[[Case, Any], None]] = {
+    "batch_bound": _batch_bound,
+    "batch_invariance": _variants,
+    "probe_split": _variants,
+    "build_split": _variants,
+    "threads": _threads,
+    "repeat": _repeat,
+    "fetch_subset": lambda case, prepared: verify(case, run(case, prepared), "fetch"),
+    "null_extended": _null_extended,
+    "types_kept": _types_kept,
+    "metadata_kept": _metadata_kept,
+    "count_only": _count_only,
+    "fast": _fast,
+    "message": _message,
+}
+
+
+def passes(case: Case) -> None:
+    """Raises unless the case, its sequence on the same build, all cuts of its sides and its checks hold."""
+    prepared = outcome(lambda: prepare(case))
+    if isinstance(prepared, BaseException):
+        verify(case, prepared, "prepare")
+        prepared = None
+    else:
+        for number, step in enumerate(steps(case)):
+            verify(step, run(step, prepared), f"step {number}")
+    _variants(case, prepared)
+    for check in case["checks"]:
+        if check not in NOT_YET_CHECKS:
+            RUN[check](case, prepared)
+
+
+# The heavy ones need several GiB.
+CASES = load_cases(heavy=os.environ.get("PREJOIN_HEAVY") == "1")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_case(case: Case) -> None:
+    reason = REASON.get(case["name"])
+    if reason is None:
+        passes(case)
+        return
+    # Not yet means a clean refusal that says why: no wrong rows, no panic.
+    got = outcome(lambda: passes(case))
+    assert got is not None, f"passes now: take it off NOT_YET[{reason!r}]"
+    refusal = got.__cause__ if isinstance(got, AssertionError) else got
+    assert isinstance(refusal, prejoin.PrejoinError | NotYetError), repr(got)
+    assert re.search(NOT_YET[reason][0], str(refusal)), str(refusal)
+
+
+def test_not_yet_lists_name_what_exists() -> None:
+    known = load_cases(heavy=True)
+    assert set(REASON) <= {case["name"] for case in known}
+    assert sum(len(names) for _, names in NOT_YET.values()) == len(REASON)
+    supported = ("null", "bool", "int", "uint", "float", "double", "decimal", "date", "time", "duration", "string")
+    for case in known:
+        # Inner joins without a predicate wait for nothing but a type.
+        if case["how"] == "inner" and case["residual_expr"] is None and case["name"] in REASON:
+            types = [str(field.type) for side in ("build", "probe") for field in schema_of(case[side])]
+            assert not all(name.startswith(supported) and name != "string_view" for name in types), case["name"]
+
+
+@pytest.mark.parametrize("check", sorted(CHECKS))
+def test_every_check_runs_or_waits_for_a_feature(check: str) -> None:
+    if check in NOT_YET_CHECKS:
+        owner, attribute = NOT_YET_CHECKS[check]
+        assert not hasattr(owner, attribute), f"{attribute} exists now: implement the check {check}"
+    assert (check in RUN) != (check in NOT_YET_CHECKS)
+
+
+def test_the_policy_is_one_for_all_float_cases() -> None:
+    """The rows of a float case under another policy are refused: the comparison can fail."""
+    case = next(case for case in load_cases() if case["name"] == "float_nan_payloads")
+    got = run(case)
+    assert same(canon_rows(got), case["by_policy"][POLICY])
+    assert not accepts(case, got, "ieee")[0]
