@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import decimal
 import gc
 import io
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prejoin
+from foreign import OneArgCapsule, misaligned
 from prejoin import _core
 
 pl = pytest.importorskip("polars")
@@ -123,14 +123,6 @@ def test_metadata_and_extension_types_are_kept() -> None:
 
 
 # ---------------------------------------------------------------- sources
-
-
-class OneArgCapsule:
-    def __init__(self, reader: pa.RecordBatchReader) -> None:
-        self.reader = reader
-
-    def __arrow_c_stream__(self) -> object:
-        return self.reader.__arrow_c_stream__()
 
 
 class SameCapsule:
@@ -393,19 +385,6 @@ def test_a_source_over_a_python_filesystem_does_not_deadlock(tmp_path: pathlib.P
 
 
 # ---------------------------------------------------------------- memory
-
-
-def misaligned(array: pa.Array, shift: int) -> pa.Array:
-    """The same values with every buffer `shift` bytes past a multiple of 64."""
-
-    def move(buffer: pa.Buffer | None) -> pa.Buffer | None:
-        if buffer is None:
-            return None
-        fresh = pa.allocate_buffer(buffer.size + 64 + shift)
-        ctypes.memmove(fresh.address + shift, buffer.address, buffer.size)
-        return fresh.slice(shift, buffer.size)
-
-    return pa.Array.from_buffers(array.type, len(array), [move(b) for b in array.buffers()], offset=array.offset)
 
 
 @pytest.mark.parametrize(
