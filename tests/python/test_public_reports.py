@@ -17,6 +17,7 @@ import pytest
 
 import prejoin
 from cases import CHECKS, Stream, accepts, canon_rows, load_cases, same, steps, variants
+from prejoin import _core
 
 Case = dict[str, Any]
 
@@ -215,7 +216,7 @@ def _count_only(case: Case, prepared: prejoin.PreparedBuild) -> None:
 
 def _fast(case: Case, prepared: prejoin.PreparedBuild) -> None:
     """A few buckets and comparisons per probe row; a quadratic walk would need rows * rows."""
-    counter = getattr(prejoin._core, "_probe_steps", None)
+    counter = getattr(_core, "_probe_steps", None)
     assert counter is not None, "the step counter needs a build with debug assertions: make develop"
     rows = source(case["probe"]).num_rows
     before = counter()
