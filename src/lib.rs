@@ -5,12 +5,20 @@ mod build;
 mod cancel;
 mod config;
 mod error;
+pub mod expr;
 mod index;
+mod join;
 mod memory;
+#[cfg(feature = "python")]
+mod python;
 
-pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild};
+pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
+pub use join::{
+    BatchStream, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType, Metrics,
+    PartitionMode, Probe, Properties, RunOptions, Source, Statistics,
+};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};

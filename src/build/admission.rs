@@ -1,1 +1,217 @@
-//! How many bytes must be granted before a copy is made.
+//! How many bytes must be granted before rows are copied, and what is given back once they are.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_data::{ArrayData, ByteView};
+use arrow_schema::{DataType, UnionMode};
+
+use crate::error::{Error, Result, internal_err};
+use crate::memory::Reservation;
+
+/// Padding that an Arrow buffer may add to what is asked for.
+const PADDING: usize = 64;
+
+/// Allocations up to this are kept whole, however small the part of them that a batch shows (S15).
+const SMALL_ALLOCATION: usize = 64 * 1024;
+
+/// Bytes that the rows of `array` need, whatever the size of the buffers that it is a slice of.
+///
+/// # Errors
+/// [`Error::Execution`] "copy size overflow".
+pub fn sliced_size(array: &dyn Array) -> Result<usize> {
+    let mut total = 0;
+    visit(&array.to_data(), &mut |part| match part {
+        Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
+        Part::NoValidity(_) => Ok(()),
+    })?;
+    Ok(total)
+}
+
+/// Bytes that concatenating `batches` may allocate: the sum of [`copy_bound_of_column`] over the columns. A column that
+/// appears twice counts twice: concatenation copies both.
+///
+/// # Errors
+/// [`Error::Execution`] "copy size overflow".
+pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
+    let mut total = 0;
+    for column in 0..batches.first().map_or(0, RecordBatch::num_columns) {
+        let arrays: Vec<ArrayRef> = batches.iter().map(|batch| batch.column(column).clone()).collect();
+        grow(&mut total, Some(copy_bound_of_column(&arrays)?))?;
+    }
+    Ok(total)
+}
+
+/// Bytes that concatenating `arrays` may allocate: the sliced size of each, a validity bitmap for each that has none
+/// (another may force one), and once the padding of each output buffer. Children count alike.
+pub(super) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
+    let mut total = 0;
+    for array in arrays {
+        visit(&array.to_data(), &mut |part| match part {
+            Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
+            Part::NoValidity(rows) => grow(&mut total, Some(rows.div_ceil(8))),
+        })?;
+    }
+    if let Some(first) = arrays.first() {
+        grow(&mut total, output_buffers(&first.to_data()).checked_mul(PADDING))?;
+    }
+    Ok(total)
+}
+
+/// Compares what a copy retains with what was admitted for it, and gives the difference back.
+///
+/// `input` is the charge of the rows that were copied and are gone now, `copy` what was admitted for the copy,
+/// `retained` what the copy holds; all are bytes.
+///
+/// # Errors
+/// [`Error::Internal`] where more is retained than `input + copy`; the reservation is as it was then.
+pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, retained: usize) -> Result<()> {
+    let Some(admitted) = input.checked_add(copy) else { return Err(overflow()) };
+    match admitted.checked_sub(retained) {
+        Some(rest) => {
+            reservation.shrink(rest);
+            Ok(())
+        }
+        None => internal_err!(
+            "concatenation exceeded its admitted copy bound: {retained} bytes held, {input} + {copy} admitted"
+        ),
+    }
+}
+
+/// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to
+/// keep (S15).
+///
+/// `extents` are the known allocations of a foreign batch; a buffer outside of them counts with its own capacity.
+pub(super) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Result<bool> {
+    // Start of the allocation -> (its bytes, those shown); columns may share one.
+    let mut allocations: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    for column in batch.columns() {
+        visit(&column.to_data(), &mut |part| {
+            let Part::Buffer(buffer, bytes) = part else { return Ok(()) };
+            let address = buffer.as_ptr() as usize;
+            let (start, size) = match extents.iter().find(|extent| extent.contains(&address)) {
+                Some(extent) => (extent.start, extent.len()),
+                None => (buffer.data_ptr().as_ptr() as usize, buffer.capacity()),
+            };
+            let (largest, shown) = allocations.entry(start).or_default();
+            *largest = size.max(*largest);
+            grow(shown, Some(bytes))
+        })?;
+    }
+    Ok(allocations.values().any(|&(size, shown)| size > SMALL_ALLOCATION && shown < size / 2))
+}
+
+/// What [`visit`] meets.
+enum Part<'a> {
+    /// A buffer and the bytes of it that the visited rows need.
+    Buffer(&'a Buffer, usize),
+    /// An array of so many rows without validity bitmap.
+    NoValidity(usize),
+}
+
+/// Visits the buffers of `data` and of its children, cut to the rows that concatenation copies.
+fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+    let (rows, buffers, children) = (data.len(), data.buffers(), data.child_data());
+    match data.nulls() {
+        Some(nulls) => f(Part::Buffer(nulls.buffer(), rows.div_ceil(8)))?,
+        None => f(Part::NoValidity(rows))?,
+    }
+    let mut fixed = |index: usize, count: usize, width: usize| {
+        f(Part::Buffer(&buffers[index], count.checked_mul(width).ok_or_else(overflow)?))
+    };
+    match data.data_type() {
+        DataType::Null => Ok(()),
+        DataType::Boolean => fixed(0, rows.div_ceil(8), 1),
+        DataType::FixedSizeBinary(width) => fixed(0, rows, *width as usize),
+        DataType::Utf8 | DataType::Binary => {
+            let (first, last) = ends::<i32>(data);
+            fixed(0, with_end(rows)?, 4)?;
+            fixed(1, last - first, 1)
+        }
+        DataType::LargeUtf8 | DataType::LargeBinary => {
+            let (first, last) = ends::<i64>(data);
+            fixed(0, with_end(rows)?, 8)?;
+            fixed(1, last - first, 1)
+        }
+        // Concatenation shares the data buffers: only views are copied.
+        DataType::Utf8View | DataType::BinaryView => fixed(0, rows, size_of::<ByteView>()),
+        DataType::List(_) | DataType::Map(_, _) => {
+            let (first, last) = ends::<i32>(data);
+            fixed(0, with_end(rows)?, 4)?;
+            visit(&children[0].slice(first, last - first), f)
+        }
+        DataType::LargeList(_) => {
+            let (first, last) = ends::<i64>(data);
+            fixed(0, with_end(rows)?, 8)?;
+            visit(&children[0].slice(first, last - first), f)
+        }
+        // The views of a list view may lie anywhere: concatenation copies the whole child.
+        DataType::ListView(_) => {
+            fixed(0, rows, 4)?;
+            fixed(1, rows, 4)?;
+            visit(&children[0], f)
+        }
+        DataType::LargeListView(_) => {
+            fixed(0, rows, 8)?;
+            fixed(1, rows, 8)?;
+            visit(&children[0], f)
+        }
+        DataType::FixedSizeList(_, size) => {
+            let size = *size as usize;
+            let (start, len) = (data.offset().checked_mul(size), rows.checked_mul(size));
+            let (Some(start), Some(len)) = (start, len) else { return Err(overflow()) };
+            visit(&children[0].slice(start, len), f)
+        }
+        // Children of a struct are cut with it.
+        DataType::Struct(_) => children.iter().try_for_each(|child| visit(child, f)),
+        DataType::Dictionary(key, _) => {
+            fixed(0, rows, key.primitive_width().unwrap_or(8))?;
+            visit(&children[0], f)
+        }
+        // At most the whole child: finding the runs of a slice is not worth it for a bound.
+        DataType::RunEndEncoded(_, _) => children.iter().try_for_each(|child| visit(child, f)),
+        DataType::Union(_, mode) => {
+            fixed(0, rows, 1)?;
+            if *mode == UnionMode::Dense {
+                fixed(1, rows, 4)?;
+            }
+            children.iter().try_for_each(|child| visit(child, f))
+        }
+        other => match other.primitive_width() {
+            Some(width) => fixed(0, rows, width),
+            None => internal_err!("no copy bound is known for type {other}"),
+        },
+    }
+}
+
+/// First and last offset of an array with offsets; an empty array may have none.
+fn ends<O: arrow_buffer::ArrowNativeType>(data: &ArrayData) -> (usize, usize) {
+    match data.len() {
+        0 => (0, 0),
+        rows => {
+            let offsets = data.buffer::<O>(0);
+            (offsets[0].as_usize(), offsets[rows].as_usize())
+        }
+    }
+}
+
+/// Number of offsets of `rows` rows.
+fn with_end(rows: usize) -> Result<usize> {
+    rows.checked_add(1).ok_or_else(overflow)
+}
+
+/// Buffers that a copy of `data` has: its data buffers and a validity bitmap, children included.
+fn output_buffers(data: &ArrayData) -> usize {
+    data.buffers().len() + 1 + data.child_data().iter().map(output_buffers).sum::<usize>()
+}
+
+fn grow(total: &mut usize, bytes: Option<usize>) -> Result<()> {
+    *total = bytes.and_then(|bytes| total.checked_add(bytes)).ok_or_else(overflow)?;
+    Ok(())
+}
+
+fn overflow() -> Error {
+    Error::Execution("copy size overflow: the batches claim more rows than memory can address".to_owned())
+}

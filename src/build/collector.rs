@@ -1,58 +1,300 @@
 //! The push side of preparing: batches in, one prepared build out.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_select::concat::concat_batches;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Schema, SchemaRef};
 
+use super::admission::{copy_bound_of_column, settle_copy, wastes_memory};
+use super::concat::{concat, is_flat};
 use super::{BuildSpec, PreparedBuild};
 use crate::cancel::Cancel;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result, plan_err};
 use crate::index::{IndexContext, KeyIndex};
 use crate::memory::{Pool, RangeCounter, Reservation};
 
-/// Takes the batches of a build side one by one and makes a [`PreparedBuild`] of them. Dropping it cancels the
-/// preparation and gives everything back.
+/// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
+const MAX_ROWS: usize = u32::MAX as usize - 1;
+
+/// Takes the batches of a build side one by one and makes a [`PreparedBuild`] of them.
+///
+/// Dropping it cancels the preparation and gives everything back. So does an error: the batches are released at once,
+/// and whatever is asked of the collector afterwards is an error too.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{Int64Array, RecordBatch, StringArray};
+/// use prejoin::{BuildSpec, Cancel, Collector, Config, MemoryPool, NullEquality, Pool};
+///
+/// let batch = RecordBatch::try_from_iter([
+///     ("id", Arc::new(Int64Array::from(vec![7, 8, 8])) as _),
+///     ("name", Arc::new(StringArray::from(vec!["a", "b", "c"])) as _),
+/// ])?;
+/// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+/// let spec = BuildSpec::by_name(batch.schema(), &["id"], NullEquality::NullEqualsNothing)?;
+/// let mut collector = Collector::new(spec, &pool, Config::default(), Cancel::default());
+/// collector.push(batch.clone())?;
+/// collector.push(batch)?;
+/// let build = collector.finish()?;
+/// assert_eq!((build.num_rows(), build.num_keys()), (6, 2));
+/// assert_eq!(pool.reserved(), build.reserved_bytes());
+/// drop(build);
+/// assert_eq!(pool.reserved(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Collector {
     spec: BuildSpec,
     config: Config,
     cancel: Cancel,
+    /// `None` after an error.
+    held: Option<Held>,
+}
+
+/// What was pushed, and its charge.
+#[derive(Debug)]
+struct Held {
     batches: Vec<RecordBatch>,
-    counter: RangeCounter,
-    /// Last, so that the batches go before their charge.
+    rows: usize,
+    /// Known allocations of the first batch beyond those that its buffers tell; `None` where they are unknown.
+    extents: Option<Vec<Range<usize>>>,
+    /// Foreign memory: each batch of it is freed with its last column.
+    foreign: RangeCounter,
+    all: RangeCounter,
+    /// Last, so that the batches go before their charge (S19).
     reservation: Reservation,
 }
 
 impl Collector {
     /// A collector for builds of `spec`. Nothing is charged yet.
     pub fn new(spec: BuildSpec, pool: &Arc<dyn Pool>, config: Config, cancel: Cancel) -> Self {
-        let reservation = Reservation::new(pool, "prepared build");
-        Self { spec, config, cancel, batches: Vec::new(), counter: RangeCounter::default(), reservation }
+        let held = Held {
+            batches: Vec::new(),
+            rows: 0,
+            extents: Some(Vec::new()),
+            foreign: RangeCounter::default(),
+            all: RangeCounter::default(),
+            reservation: Reservation::new(pool, "prepared build"),
+        };
+        Self { spec, config, cancel, held: Some(held) }
     }
 
-    /// Takes one batch of the build's schema (nullability and metadata may differ).
+    /// Takes one batch whose buffers are Rust allocations, each charged with its capacity.
+    ///
+    /// Names and types must be those of the build's schema; nullability and metadata may differ.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for other columns, [`Error::Execution`] for more than 2^32-2 rows in all,
+    /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`].
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        let new = self.counter.add_batch(&batch);
-        self.reservation.try_grow(new)?;
-        self.batches.push(batch);
-        Ok(())
+        self.take(|held, spec| held.push(spec, batch, Some(Vec::new()), false))
+    }
+
+    /// Takes one batch that was imported, e.g. over the C Data Interface. A buffer does not tell its true allocation
+    /// then, so the caller does: `extents` are the address ranges of the allocations that the batch keeps alive.
+    ///
+    /// Known extents are charged whole. `None` says that they are unknown: the ranges that the buffers show are
+    /// charged, and a build of this batch alone is a copy of it. That also is what to say of a small slice of a large
+    /// allocation, and of every batch but the first: a build of several batches is a copy in any case.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn push_foreign(&mut self, batch: RecordBatch, extents: Option<Vec<Range<usize>>>) -> Result<()> {
+        self.take(|held, spec| held.push(spec, batch, extents, true))
     }
 
     /// Concatenates, indexes and freezes what was pushed.
+    ///
+    /// A single batch is kept as it came, with the same buffers, unless it is foreign with unknown extents or shows
+    /// under half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by
+    /// column.
+    ///
+    /// # Errors
+    /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Execution`] for byte columns that
+    /// outgrow their offsets.
     pub fn finish(mut self) -> Result<Arc<PreparedBuild>> {
-        let rows = concat_batches(self.spec.schema(), &self.batches)?;
-        let keys: Vec<_> = self.spec.keys().iter().map(|&k| rows.column(k).clone()).collect();
+        let held = self.held.take().ok_or_else(failed)?;
+        self.cancel.check()?;
+        let (columns, mut reservation) = held.into_columns(self.spec.schema(), &self.cancel)?;
+        let rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
+        let keys: Vec<_> = self.spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
-        let mut scratch = Reservation::new(self.reservation.pool(), "prepared build scratch");
+        let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
             config: &self.config,
-            retained: &mut self.reservation,
+            retained: &mut reservation,
             scratch: &mut scratch,
             cancel: &self.cancel,
         };
         let (index, groups) = KeyIndex::build(&keys, &nulls_equal, context)?;
-        Ok(Arc::new(PreparedBuild::new(self.spec, rows, index, groups, self.reservation)))
+        Ok(Arc::new(PreparedBuild::new(self.spec, rows, index, groups, reservation)))
     }
+
+    /// Runs one step; what is held goes with its error.
+    fn take(&mut self, step: impl FnOnce(&mut Held, &BuildSpec) -> Result<()>) -> Result<()> {
+        let mut held = self.held.take().ok_or_else(failed)?;
+        self.cancel.check()?;
+        step(&mut held, &self.spec)?;
+        self.held = Some(held);
+        Ok(())
+    }
+}
+
+impl Held {
+    fn push(
+        &mut self,
+        spec: &BuildSpec,
+        batch: RecordBatch,
+        extents: Option<Vec<Range<usize>>>,
+        foreign: bool,
+    ) -> Result<()> {
+        check_schema(spec.schema(), &batch.schema())?;
+        let rows = batch.num_rows();
+        self.rows = self.rows.checked_add(rows).filter(|&total| total <= MAX_ROWS).ok_or_else(|| {
+            Error::Execution(format!(
+                "a prepared build holds at most {MAX_ROWS} (2^32-2) rows: {} arrived, the next batch has {rows}; \
+                 filter the build side or split it",
+                self.rows
+            ))
+        })?;
+        if rows == 0 {
+            return Ok(());
+        }
+        let mut new = self.all.add_batch(&batch);
+        let known = extents.as_deref().unwrap_or_default();
+        new += known.iter().map(|range| self.all.add_range(range.clone())).sum::<usize>();
+        self.reservation.try_grow(new)?;
+        if foreign {
+            self.foreign.add_batch(&batch);
+            known.iter().for_each(|range| _ = self.foreign.add_range(range.clone()));
+        }
+        if self.batches.is_empty() {
+            self.extents = extents;
+        }
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    /// The columns of the build, and the reservation that holds exactly their bytes.
+    fn into_columns(mut self, schema: &SchemaRef, cancel: &Cancel) -> Result<(Vec<ArrayRef>, Reservation)> {
+        if self.batches.is_empty() {
+            let empty = RecordBatch::new_empty(schema.clone());
+            // A few bytes per column, known once they are there (S10).
+            self.reservation.try_grow(RangeCounter::default().add_batch(&empty))?;
+            return Ok((empty.columns().to_vec(), self.reservation));
+        }
+        if let ([batch], Some(extents)) = (self.batches.as_slice(), &self.extents)
+            && !wastes_memory(batch, extents)?
+        {
+            return Ok((batch.columns().to_vec(), self.reservation));
+        }
+        self.concat(schema, cancel)
+    }
+
+    /// Copies column by column, and drops each column's inputs and their charge before the next is admitted. Columns
+    /// whose copies share buffers with their inputs (views) come last and together: only then is their charge clear.
+    fn concat(self, schema: &SchemaRef, cancel: &Cancel) -> Result<(Vec<ArrayRef>, Reservation)> {
+        let Self { batches, foreign, all, mut reservation, .. } = self;
+        drop(all);
+        let (flat, shared): (Vec<usize>, Vec<usize>) =
+            (0..schema.fields().len()).partition(|&column| is_flat(schema.field(column).data_type()));
+        let mut steps: Vec<Vec<usize>> = flat.into_iter().map(|column| vec![column]).collect();
+        steps.extend((!shared.is_empty()).then_some(shared));
+
+        let freed = freed_by(&steps, &batches, foreign);
+        let mut inputs: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); schema.fields().len()];
+        for batch in batches {
+            for (input, column) in inputs.iter_mut().zip(batch.columns()) {
+                input.push(column.clone());
+            }
+        }
+        let mut columns: Vec<Option<ArrayRef>> = vec![None; inputs.len()];
+        for (step, freed) in steps.into_iter().zip(freed) {
+            let mut admitted = 0;
+            for &column in &step {
+                let bound = copy_bound_of_column(&inputs[column])?;
+                reservation.try_grow(bound)?;
+                admitted += bound;
+            }
+            let mut retained = RangeCounter::default();
+            for &column in &step {
+                let copy = concat(&inputs[column], cancel).map_err(|error| name_column(error, schema, column))?;
+                retained.add_array(copy.as_ref());
+                columns[column] = Some(copy);
+            }
+            step.iter().for_each(|&column| inputs[column] = Vec::new());
+            settle_copy(&mut reservation, freed, admitted, retained.total())?;
+        }
+        Ok((columns.into_iter().flatten().collect(), reservation))
+    }
+}
+
+/// Bytes of the inputs that each step frees once those before it are done. Foreign memory goes with the last.
+fn freed_by(steps: &[Vec<usize>], batches: &[RecordBatch], foreign: RangeCounter) -> Vec<usize> {
+    // From the last step back, so that each adds exactly what none after it holds.
+    let mut held = foreign;
+    let mut freed: Vec<usize> = Vec::with_capacity(steps.len());
+    for step in steps.iter().rev() {
+        let before = if freed.is_empty() { 0 } else { held.total() };
+        for batch in batches {
+            step.iter().for_each(|&column| _ = held.add_array(batch.column(column)));
+        }
+        freed.push(held.total() - before);
+    }
+    freed.reverse();
+    freed
+}
+
+/// Refuses a batch whose columns are not those of the build; nullability and metadata may differ.
+fn check_schema(build: &Schema, batch: &Schema) -> Result<()> {
+    let (build, batch) = (build.fields(), batch.fields());
+    if build.len() != batch.len() {
+        return plan_err!(
+            "a batch does not match the build schema: it has {} columns, the schema has {}",
+            batch.len(),
+            build.len()
+        );
+    }
+    for (position, (wanted, found)) in build.iter().zip(batch).enumerate() {
+        if wanted.name() != found.name() || wanted.data_type() != found.data_type() {
+            return plan_err!(
+                "a batch does not match the build schema: column {position} is {:?} of type {}, not {:?} of type {}",
+                found.name(),
+                found.data_type(),
+                wanted.name(),
+                wanted.data_type()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The build's schema, where a column that holds nulls is nullable whatever was declared: a batch may differ from the
+/// schema in nullability, and rows that deny their nulls would make readers skip the validity bitmap.
+fn held_schema(declared: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
+    let denied = |column: usize| !declared.field(column).is_nullable() && columns[column].null_count() > 0;
+    if !(0..columns.len()).any(denied) {
+        return declared.clone();
+    }
+    let fields = declared.fields().iter().enumerate();
+    let fields: Vec<_> = fields
+        .map(|(column, field)| match denied(column) {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => field.clone(),
+        })
+        .collect();
+    Arc::new(Schema::new_with_metadata(fields, declared.metadata().clone()))
+}
+
+fn name_column(error: Error, schema: &Schema, column: usize) -> Error {
+    match error {
+        Error::Execution(text) => Error::Execution(format!("build column {:?}: {text}", schema.field(column).name())),
+        other => other,
+    }
+}
+
+fn failed() -> Error {
+    Error::Execution("this collector failed before and released its batches; prepare again with a new one".to_owned())
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::{BuildSpec, NullEquality};
@@ -78,7 +78,13 @@ impl PreparedBuild {
         self.reservation.size()
     }
 
-    /// The build rows in build order.
+    /// True where some row holds a null in a key column.
+    pub fn has_null_key(&self) -> bool {
+        self.key_columns.iter().any(|column| column.logical_null_count() > 0)
+    }
+
+    /// The build rows in build order. A column that holds nulls is nullable here, even where the build's schema says
+    /// that it is not: batches may differ from the schema in nullability.
     pub fn rows(&self) -> &RecordBatch {
         &self.rows
     }

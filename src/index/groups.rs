@@ -35,6 +35,58 @@ impl RowGroups {
         matches!(self, RowGroups::Identity | RowGroups::Unique { .. })
     }
 
+    /// Number of build rows of `group`.
+    #[inline]
+    pub fn group_len(&self, group: u32) -> usize {
+        match self {
+            RowGroups::Identity | RowGroups::Unique { .. } => 1,
+            RowGroups::Runs { offsets } | RowGroups::Csr { offsets, .. } => {
+                (offsets[group as usize + 1] - offsets[group as usize]) as usize
+            }
+        }
+    }
+
+    /// Appends the build rows `skip..skip + take` of `group`, at most as many as it has.
+    #[inline]
+    pub fn extend_rows(&self, group: u32, skip: usize, take: usize, out: &mut Vec<u32>) {
+        let g = group as usize;
+        match self {
+            RowGroups::Identity => out.extend((skip == 0 && take > 0).then_some(group)),
+            RowGroups::Unique { rows } => out.extend((skip == 0 && take > 0).then_some(rows[g])),
+            RowGroups::Runs { offsets } => {
+                out.extend((offsets[g]..offsets[g + 1]).skip(skip).take(take));
+            }
+            RowGroups::Csr { offsets, rows } => {
+                let rows = &rows[offsets[g] as usize..offsets[g + 1] as usize];
+                out.extend(rows.iter().skip(skip).take(take));
+            }
+        }
+    }
+
+    /// Calls `f` with each build row of `group`, in build order.
+    pub fn for_each_row(&self, group: u32, f: impl FnMut(u32)) {
+        let g = group as usize;
+        match self {
+            RowGroups::Identity => std::iter::once(group).for_each(f),
+            RowGroups::Unique { rows } => std::iter::once(rows[g]).for_each(f),
+            RowGroups::Runs { offsets } => (offsets[g]..offsets[g + 1]).for_each(f),
+            RowGroups::Csr { offsets, rows } => {
+                rows[offsets[g] as usize..offsets[g + 1] as usize].iter().copied().for_each(f);
+            }
+        }
+    }
+
+    /// Replaces each group id of unique keys by its build row.
+    ///
+    /// # Panics
+    /// Debug builds panic where keys are not unique.
+    pub fn unique_rows(&self, groups: &mut [u32]) {
+        debug_assert!(self.is_unique());
+        if let RowGroups::Unique { rows } = self {
+            groups.iter_mut().for_each(|group| *group = rows[*group as usize]);
+        }
+    }
+
     /// Heap bytes held.
     pub fn memory_size(&self) -> usize {
         let bytes = |buffer: &ScalarBuffer<u32>| buffer.inner().capacity();

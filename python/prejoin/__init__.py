@@ -1,0 +1,41 @@
+"""Prepare the build side of a hash join once, probe it from any number of joins."""
+
+from prejoin._core import (
+    Config,
+    ExecutionError,
+    Expr,
+    HashJoin,
+    InternalError,
+    MemoryPool,
+    NotSupported,
+    PlanError,
+    PreparedBuild,
+    PrejoinError,
+    ResourcesExhausted,
+    Session,
+    __version__,
+    col,
+    join,
+    lit,
+    prepare,
+)
+
+__all__ = [
+    "Config",
+    "ExecutionError",
+    "Expr",
+    "HashJoin",
+    "InternalError",
+    "MemoryPool",
+    "NotSupported",
+    "PlanError",
+    "PreparedBuild",
+    "PrejoinError",
+    "ResourcesExhausted",
+    "Session",
+    "__version__",
+    "col",
+    "join",
+    "lit",
+    "prepare",
+]

@@ -1,0 +1,49 @@
+//! Sharing a build's memory with somebody who does not know the build.
+
+use std::panic::AssertUnwindSafe;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+
+use super::PreparedBuild;
+
+/// `batch`, whose buffers belong to `build`, with each buffer holding a lease: as long as one of them lives, so do the
+/// build and its charge (S24).
+pub(crate) fn lease_batch(build: &Arc<PreparedBuild>, batch: &RecordBatch) -> RecordBatch {
+    let columns = batch.columns().iter().map(|column| lease_array(build, column.as_ref())).collect();
+    // SAFETY: the same columns in the same schema, only the owners of their buffers differ.
+    unsafe { RecordBatch::new_unchecked(batch.schema(), columns, batch.num_rows()) }
+}
+
+/// Like [`lease_batch`] for one array.
+pub(crate) fn lease_array(build: &Arc<PreparedBuild>, array: &dyn Array) -> ArrayRef {
+    make_array(lease_data(build, &array.to_data()))
+}
+
+fn lease_data(build: &Arc<PreparedBuild>, data: &ArrayData) -> ArrayData {
+    let nulls = data.nulls().map(|nulls| {
+        let bits = BooleanBuffer::new(lease_buffer(build, nulls.buffer()), nulls.offset(), nulls.len());
+        // SAFETY: the same bits, so the same number of them is unset.
+        unsafe { NullBuffer::new_unchecked(bits, nulls.null_count()) }
+    });
+    let leased = ArrayData::builder(data.data_type().clone())
+        .len(data.len())
+        .offset(data.offset())
+        .buffers(data.buffers().iter().map(|buffer| lease_buffer(build, buffer)).collect())
+        .child_data(data.child_data().iter().map(|child| lease_data(build, child)).collect())
+        .nulls(nulls);
+    // SAFETY: valid data of the same type over the same bytes.
+    unsafe { leased.build_unchecked() }
+}
+
+fn lease_buffer(build: &Arc<PreparedBuild>, buffer: &Buffer) -> Buffer {
+    // Neither is changed by whoever holds the lease, so a panic there leaves them whole.
+    let owner = Arc::new(AssertUnwindSafe((buffer.clone(), Arc::clone(build))));
+    // A slice of no bytes points somewhere, but never to null.
+    let start = NonNull::new(buffer.as_ptr().cast_mut()).unwrap_or(NonNull::dangling());
+    // SAFETY: the owner holds the buffer, which keeps these bytes where they are and unchanged.
+    unsafe { Buffer::from_custom_allocation(start, buffer.len(), owner) }
+}

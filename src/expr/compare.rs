@@ -1,0 +1,290 @@
+//! Comparison of two operands by value.
+
+use std::cmp::Ordering;
+
+use arrow_arith::arity::unary;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
+use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_ord::cmp;
+use arrow_schema::DataType;
+
+use super::kind::{Kind, scale, value_type};
+use super::tree::CompareOp;
+use crate::error::Result;
+
+/// Rows of an operand: one per pair, or one for all of them.
+#[derive(Debug)]
+pub(super) struct Value {
+    pub(super) array: ArrayRef,
+    pub(super) scalar: bool,
+}
+
+impl Datum for Value {
+    fn get(&self) -> (&dyn Array, bool) {
+        (self.array.as_ref(), self.scalar)
+    }
+}
+
+impl Value {
+    /// The same rows as a plain array of `data_type`; an error where a value does not fit.
+    pub(super) fn cast(&self, data_type: &DataType) -> Result<Value> {
+        if self.array.data_type() == data_type {
+            return Ok(Value { array: self.array.clone(), scalar: self.scalar });
+        }
+        let options = CastOptions { safe: false, ..Default::default() };
+        Ok(Value { array: cast_with_options(&self.array, data_type, &options)?, scalar: self.scalar })
+    }
+
+    /// True if the one value for all rows is null.
+    fn is_null_scalar(&self) -> bool {
+        self.scalar && self.array.logical_null_count() == 1
+    }
+
+    /// How far to move in the array from one row to the next.
+    fn step(&self) -> usize {
+        usize::from(!self.scalar)
+    }
+}
+
+/// How two types compare, chosen once at bind.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Comparison {
+    /// One operand is always null, and so is the result.
+    Null,
+    /// Arrow's kernel, after a cast to the type given; without one also over dictionaries.
+    Arrow { left: Option<DataType>, right: Option<DataType> },
+    /// Arrow's kernel on floats of this type, once NaN and zero have one form each.
+    Float(DataType),
+    /// Whole numbers over powers of ten, the scales given; `wide` for 256 bits.
+    Scaled { left: i8, right: i8, wide: bool },
+    /// A 64-bit integer on the left, a float on the right.
+    IntegerFloat,
+    /// The other way round.
+    FloatInteger,
+}
+
+impl Comparison {
+    /// The way to compare two types, if they compare.
+    pub(super) fn between(left: &DataType, right: &DataType) -> Option<Comparison> {
+        let (l, r) = (value_type(left), value_type(right));
+        let plain = |to: DataType| Comparison::Arrow { left: Some(to.clone()), right: Some(to) };
+        Some(match (Kind::of(l), Kind::of(r)) {
+            (Kind::Null, _) | (_, Kind::Null) => Comparison::Null,
+            (Kind::Other, _) | (_, Kind::Other) => return None,
+            (Kind::Float, Kind::Float) if l == r && *l == DataType::Float32 => Comparison::Float(DataType::Float32),
+            (Kind::Float, Kind::Float) => Comparison::Float(DataType::Float64),
+            _ if l == r => Comparison::Arrow { left: unless_arrow_reads(left), right: unless_arrow_reads(right) },
+            (Kind::Number, Kind::Number) => match common_integer(l, r) {
+                Some(common) => plain(common),
+                None => scaled(l, r),
+            },
+            (Kind::Number, Kind::Float) if l.is_integer() => match is_long(l) {
+                true => Comparison::IntegerFloat,
+                false => Comparison::Float(DataType::Float64),
+            },
+            (Kind::Float, Kind::Number) if r.is_integer() => match is_long(r) {
+                true => Comparison::FloatInteger,
+                false => Comparison::Float(DataType::Float64),
+            },
+            (Kind::Text, Kind::Text) => plain(match (l, r) {
+                (DataType::Utf8View, _) | (_, DataType::Utf8View) => DataType::Utf8View,
+                _ => DataType::LargeUtf8,
+            }),
+            (Kind::Binary, Kind::Binary) => plain(match (l, r) {
+                (DataType::BinaryView, _) | (_, DataType::BinaryView) => DataType::BinaryView,
+                _ => DataType::LargeBinary,
+            }),
+            (Kind::Timestamp { zoned: l_zoned }, Kind::Timestamp { zoned: r_zoned }) if l_zoned == r_zoned => {
+                scaled(l, r)
+            }
+            (Kind::Time, Kind::Time) | (Kind::Duration, Kind::Duration) => scaled(l, r),
+            _ => return None,
+        })
+    }
+
+    /// Compares row by row: one row if both operands are one for all, else `rows`.
+    pub(super) fn evaluate(&self, op: CompareOp, left: &Value, right: &Value, rows: usize) -> Result<BooleanArray> {
+        let len = if left.scalar && right.scalar { 1 } else { rows };
+        if *self == Comparison::Null || left.is_null_scalar() || right.is_null_scalar() {
+            return Ok(BooleanArray::new_null(len));
+        }
+        match self {
+            Comparison::Null => Ok(BooleanArray::new_null(len)),
+            Comparison::Arrow { left: to_left, right: to_right } => {
+                let cast = |value: &Value, to: &Option<DataType>| match to {
+                    Some(to) => value.cast(to),
+                    None => Ok(Value { array: value.array.clone(), scalar: value.scalar }),
+                };
+                arrow_kernel(op, &cast(left, to_left)?, &cast(right, to_right)?)
+            }
+            Comparison::Float(to) => arrow_kernel(op, &canonical(left, to)?, &canonical(right, to)?),
+            Comparison::Scaled { left: left_scale, right: right_scale, wide: false } => {
+                let (l, r) = (whole_numbers(left)?, whole_numbers(right)?);
+                let order = scaled_order_128(*left_scale, *right_scale);
+                Ok(by_order(op, len, left, right, |i, j| order(l[i], r[j])))
+            }
+            Comparison::Scaled { left: left_scale, right: right_scale, wide: true } => {
+                let (l, r) = (wide_numbers(left)?, wide_numbers(right)?);
+                let order = scaled_order_256(*left_scale, *right_scale);
+                Ok(by_order(op, len, left, right, |i, j| order(l[i], r[j])))
+            }
+            Comparison::IntegerFloat => {
+                let (l, r) = (whole_numbers(left)?, right.cast(&DataType::Float64)?);
+                let r = r.array.as_primitive::<Float64Type>().values();
+                Ok(by_order(op, len, left, right, |i, j| integer_float_order(l[i], r[j])))
+            }
+            Comparison::FloatInteger => {
+                let (l, r) = (left.cast(&DataType::Float64)?, whole_numbers(right)?);
+                let l = l.array.as_primitive::<Float64Type>().values();
+                Ok(by_order(op, len, left, right, |i, j| integer_float_order(r[j], l[i]).reverse()))
+            }
+        }
+    }
+}
+
+/// The cast that an encoded operand needs: Arrow's kernels read one dictionary, not a run or a dictionary of another.
+fn unless_arrow_reads(data_type: &DataType) -> Option<DataType> {
+    let plain = value_type(data_type);
+    match data_type {
+        DataType::Dictionary(_, values) if **values == *plain => None,
+        _ => (plain != data_type).then(|| plain.clone()),
+    }
+}
+
+/// The smallest of the 64-bit integers that holds every value of both integer types.
+fn common_integer(left: &DataType, right: &DataType) -> Option<DataType> {
+    if !left.is_integer() || !right.is_integer() {
+        None
+    } else if *left != DataType::UInt64 && *right != DataType::UInt64 {
+        Some(DataType::Int64)
+    } else {
+        (left.is_unsigned_integer() && right.is_unsigned_integer()).then_some(DataType::UInt64)
+    }
+}
+
+/// True for integers that float64 does not hold exactly.
+fn is_long(integer: &DataType) -> bool {
+    integer.primitive_width() == Some(8)
+}
+
+fn scaled(left: &DataType, right: &DataType) -> Comparison {
+    let wide = [left, right].iter().any(|t| matches!(t, DataType::Decimal256(..)));
+    Comparison::Scaled { left: scale(left), right: scale(right), wide }
+}
+
+fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArray> {
+    Ok(match op {
+        CompareOp::Eq => cmp::eq(left, right),
+        CompareOp::Ne => cmp::neq(left, right),
+        CompareOp::Lt => cmp::lt(left, right),
+        CompareOp::Le => cmp::lt_eq(left, right),
+        CompareOp::Gt => cmp::gt(left, right),
+        CompareOp::Ge => cmp::gt_eq(left, right),
+    }?)
+}
+
+/// Floats whose total order is the order of our semantics: one NaN, above all numbers, and one zero.
+fn canonical(value: &Value, to: &DataType) -> Result<Value> {
+    let floats = value.cast(to)?;
+    // Adding +0.0 turns -0.0 into 0.0 and changes nothing else.
+    let array: ArrayRef = match to {
+        DataType::Float32 => {
+            std::sync::Arc::new(unary::<_, _, Float32Type>(floats.array.as_primitive::<Float32Type>(), |v| {
+                if v.is_nan() { f32::NAN } else { v + 0.0 }
+            }))
+        }
+        _ => std::sync::Arc::new(unary::<_, _, Float64Type>(floats.array.as_primitive::<Float64Type>(), |v| {
+            if v.is_nan() { f64::NAN } else { v + 0.0 }
+        })),
+    };
+    Ok(Value { array, scalar: value.scalar })
+}
+
+/// The stored whole numbers of an integer, decimal of up to 128 bits, time, timestamp or duration.
+fn whole_numbers(value: &Value) -> Result<Vec<i128>> {
+    let value = value.cast(value_type(value.array.data_type()))?;
+    Ok(match value.array.data_type() {
+        DataType::UInt64 => value.array.as_primitive::<UInt64Type>().values().iter().map(|&v| v.into()).collect(),
+        DataType::Decimal32(..) => {
+            value.array.as_primitive::<Decimal32Type>().values().iter().map(|&v| v.into()).collect()
+        }
+        DataType::Decimal64(..) => {
+            value.array.as_primitive::<Decimal64Type>().values().iter().map(|&v| v.into()).collect()
+        }
+        DataType::Decimal128(..) => value.array.as_primitive::<Decimal128Type>().values().to_vec(),
+        _ => {
+            let longs = value.cast(&DataType::Int64)?;
+            longs.array.as_primitive::<arrow_array::types::Int64Type>().values().iter().map(|&v| v.into()).collect()
+        }
+    })
+}
+
+/// Like [`whole_numbers`], of decimals of 256 bits too.
+fn wide_numbers(value: &Value) -> Result<Vec<i256>> {
+    let value = value.cast(value_type(value.array.data_type()))?;
+    match value.array.as_primitive_opt::<Decimal256Type>() {
+        Some(decimals) => Ok(decimals.values().to_vec()),
+        None => Ok(whole_numbers(&value)?.into_iter().map(i256::from_i128).collect()),
+    }
+}
+
+/// The order of `l / 10^left` and `r / 10^right`, exact whatever the scales.
+macro_rules! scaled_order {
+    ($name:ident, $native:ty, $ten:expr, $zero:expr) => {
+        fn $name(left: i8, right: i8) -> impl Fn($native, $native) -> Ordering {
+            let difference = i16::from(left) - i16::from(right);
+            let factor: Option<$native> = <$native>::checked_pow($ten, u32::from(difference.unsigned_abs()));
+            // A number too large to bring to the finer scale is beyond every number of that scale.
+            let order = move |coarse: $native, fine: $native| match factor.and_then(|f| coarse.checked_mul(f)) {
+                Some(coarse) => coarse.cmp(&fine),
+                None if coarse == $zero => coarse.cmp(&fine),
+                None => coarse.cmp(&$zero),
+            };
+            move |l, r| if difference <= 0 { order(l, r) } else { order(r, l).reverse() }
+        }
+    };
+}
+scaled_order!(scaled_order_128, i128, 10, 0);
+scaled_order!(scaled_order_256, i256, i256::from(10i64), i256::ZERO);
+
+/// The order of a 64-bit integer and a float by value, NaN above all.
+fn integer_float_order(integer: i128, float: f64) -> Ordering {
+    if float.is_nan() {
+        return Ordering::Less;
+    }
+    // Saturates far beyond 64 bits, which keeps the order.
+    let whole = float as i128;
+    integer.cmp(&whole).then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
+}
+
+/// Tests the order of each pair of rows.
+fn by_order(
+    op: CompareOp,
+    len: usize,
+    left: &Value,
+    right: &Value,
+    order: impl Fn(usize, usize) -> Ordering,
+) -> BooleanArray {
+    // One bit per order that passes: less, equal, greater.
+    let passing = match op {
+        CompareOp::Lt => 0b001,
+        CompareOp::Eq => 0b010,
+        CompareOp::Le => 0b011,
+        CompareOp::Gt => 0b100,
+        CompareOp::Ne => 0b101,
+        CompareOp::Ge => 0b110,
+    };
+    let (step_left, step_right) = (left.step(), right.step());
+    let values = BooleanBuffer::collect_bool(len, |row| {
+        let order = order(row * step_left, row * step_right);
+        (passing >> (order as i8 + 1)) & 1 == 1
+    });
+    // A scalar is not null here and has no say.
+    let nulls = |value: &Value| if value.scalar && len != 1 { None } else { value.array.logical_nulls() };
+    BooleanArray::new(values, NullBuffer::union(nulls(left).as_ref(), nulls(right).as_ref()))
+}

@@ -1,0 +1,74 @@
+//! Kinds of types: what compares with what.
+
+use arrow_schema::{DataType, TimeUnit};
+
+/// Types whose values compare with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Null,
+    Boolean,
+    /// Integers and decimals: an integer times a power of ten.
+    Number,
+    Float,
+    Text,
+    Binary,
+    Date32,
+    Date64,
+    Time,
+    Timestamp {
+        zoned: bool,
+    },
+    Duration,
+    /// Types without a comparison: nested ones, intervals.
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(data_type: &DataType) -> Kind {
+        use DataType::*;
+        match data_type {
+            Null => Kind::Null,
+            Boolean => Kind::Boolean,
+            Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => Kind::Number,
+            t if t.is_integer() => Kind::Number,
+            Float16 | Float32 | Float64 => Kind::Float,
+            Utf8 | LargeUtf8 | Utf8View => Kind::Text,
+            Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => Kind::Binary,
+            Date32 => Kind::Date32,
+            Date64 => Kind::Date64,
+            Time32(_) | Time64(_) => Kind::Time,
+            Timestamp(_, zone) => Kind::Timestamp { zoned: zone.is_some() },
+            Duration(_) => Kind::Duration,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// The type of the values of a dictionary or run-end-encoded type, else the type itself.
+pub(super) fn value_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => value_type(values),
+        DataType::RunEndEncoded(_, values) => value_type(values.data_type()),
+        plain => plain,
+    }
+}
+
+/// Decimal digits after the point of the stored integer: a value is `stored / 10^scale` (numbers) or that many seconds.
+pub(super) fn scale(data_type: &DataType) -> i8 {
+    use DataType::*;
+    match data_type {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => *scale,
+        Time32(unit) | Time64(unit) | Timestamp(unit, _) | Duration(unit) => unit_scale(*unit),
+        _ => 0,
+    }
+}
+
+/// Decimal digits after the point of seconds.
+pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}

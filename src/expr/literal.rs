@@ -1,0 +1,259 @@
+//! Constants and how they take on the type of what they stand beside.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Float32Array, Float64Array, NullArray, StringArray, make_array,
+};
+use arrow_buffer::{Buffer, i256};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, TimeUnit};
+
+use super::kind::{Kind, scale, unit_scale};
+use crate::error::{Result, plan_err};
+
+/// A constant of an expression. Equality is of the stored bits, so that NaN equals itself.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Literal {
+    /// Null, of any type.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i128),
+    /// A binary floating-point number.
+    Float(f64),
+    /// `value / 10^scale`.
+    Decimal {
+        /// The digits, as a whole number.
+        value: i256,
+        /// How many of the digits are after the point, at most 76.
+        scale: i8,
+    },
+    /// UTF-8 text.
+    Text(String),
+    /// Bytes.
+    Binary(Vec<u8>),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Time since midnight.
+    Time {
+        /// Count of units.
+        value: i64,
+        /// The unit.
+        unit: TimeUnit,
+    },
+    /// Time since 1970-01-01 00:00:00, of UTC if there is a zone.
+    Timestamp {
+        /// Count of units.
+        value: i64,
+        /// The unit.
+        unit: TimeUnit,
+        /// Name of the zone; null for local time.
+        zone: Option<Arc<str>>,
+    },
+    /// A span of time.
+    Duration {
+        /// Count of units.
+        value: i64,
+        /// The unit.
+        unit: TimeUnit,
+    },
+}
+
+impl PartialEq for Literal {
+    fn eq(&self, other: &Self) -> bool {
+        use Literal::*;
+        match (self, other) {
+            (Null, Null) => true,
+            (Boolean(a), Boolean(b)) => a == b,
+            (Integer(a), Integer(b)) => a == b,
+            (Float(a), Float(b)) => a.to_bits() == b.to_bits(),
+            (Decimal { value: a, scale: s }, Decimal { value: b, scale: t }) => (a, s) == (b, t),
+            (Text(a), Text(b)) => a == b,
+            (Binary(a), Binary(b)) => a == b,
+            (Date(a), Date(b)) => a == b,
+            (Time { value: a, unit: u }, Time { value: b, unit: v })
+            | (Duration { value: a, unit: u }, Duration { value: b, unit: v }) => (a, u) == (b, v),
+            (Timestamp { value: a, unit: u, zone: y }, Timestamp { value: b, unit: v, zone: z }) => {
+                (a, u, y) == (b, v, z)
+            }
+            _ => false,
+        }
+    }
+}
+
+macro_rules! literal_from {
+    ($($native:ty => $variant:ident),* $(,)?) => { $(
+        impl From<$native> for Literal {
+            fn from(value: $native) -> Self {
+                Literal::$variant(value.into())
+            }
+        }
+    )* };
+}
+literal_from! {
+    bool => Boolean, i8 => Integer, i16 => Integer, i32 => Integer, i64 => Integer, i128 => Integer, u8 => Integer,
+    u16 => Integer, u32 => Integer, u64 => Integer, f32 => Float, f64 => Float, &str => Text, String => Text,
+    &[u8] => Binary, Vec<u8> => Binary,
+}
+
+impl<T: Into<Literal>> From<Option<T>> for Literal {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Literal::Null, Into::into)
+    }
+}
+
+impl Literal {
+    /// One row of the literal's own type.
+    pub(super) fn to_array(&self) -> Result<ArrayRef> {
+        Ok(match self {
+            Literal::Null => Arc::new(NullArray::new(1)),
+            Literal::Boolean(value) => Arc::new(BooleanArray::from(vec![*value])),
+            Literal::Integer(value) => {
+                let value = i256::from_i128(*value);
+                return [DataType::Int64, DataType::UInt64]
+                    .iter()
+                    .find_map(|data_type| stored(value, data_type))
+                    .map_or_else(|| decimal(value, 0), Ok);
+            }
+            Literal::Float(value) => Arc::new(Float64Array::from(vec![*value])),
+            Literal::Decimal { value, scale } => return decimal(*value, *scale),
+            Literal::Text(text) => Arc::new(StringArray::from(vec![text.as_str()])),
+            Literal::Binary(bytes) => Arc::new(BinaryArray::from(vec![bytes.as_slice()])),
+            Literal::Date(days) => return in_range(i64::from(*days), &DataType::Date32),
+            Literal::Time { value, unit: unit @ (TimeUnit::Second | TimeUnit::Millisecond) } => {
+                return in_range(*value, &DataType::Time32(*unit));
+            }
+            Literal::Time { value, unit } => return in_range(*value, &DataType::Time64(*unit)),
+            Literal::Timestamp { value, unit, zone } => {
+                return in_range(*value, &DataType::Timestamp(*unit, zone.clone()));
+            }
+            Literal::Duration { value, unit } => return in_range(*value, &DataType::Duration(*unit)),
+        })
+    }
+
+    /// One row of type `other` if it holds the value exactly, else of a type that compares with `other` by value.
+    pub(super) fn to_array_beside(&self, other: &DataType) -> Result<ArrayRef> {
+        let adapted = match (self, Kind::of(other)) {
+            (Literal::Integer(value), Kind::Number) => rescaled(i256::from_i128(*value), 0, other),
+            (Literal::Integer(value), Kind::Float) => {
+                let float = *value as f64;
+                // `as` saturates, so a float of 2^127 would come back as i128::MAX.
+                let exact = float.abs() < 2f64.powi(126) && float as i128 == *value;
+                let long = i64::try_from(*value).is_err() && u64::try_from(*value).is_err();
+                (exact || long).then(|| Arc::new(Float64Array::from(vec![float])) as ArrayRef)
+            }
+            (Literal::Decimal { value, scale }, Kind::Number) => rescaled(*value, *scale, other),
+            (Literal::Decimal { value, scale }, Kind::Float) => {
+                let text = format!("{value}e{}", -i16::from(*scale));
+                match other {
+                    DataType::Float32 => text.parse().ok().map(|v: f32| Arc::new(Float32Array::from(vec![v])) as _),
+                    _ => text.parse().ok().map(|v: f64| Arc::new(Float64Array::from(vec![v])) as _),
+                }
+            }
+            (Literal::Float(value), Kind::Number) if other.is_integer() => {
+                let whole = value.fract() == 0.0 && value.abs() < 2f64.powi(126);
+                whole.then(|| rescaled(i256::from_i128(*value as i128), 0, other)).flatten()
+            }
+            (Literal::Float(value), Kind::Number) => {
+                let Some((digits, digits_scale)) = shortest_decimal(*value) else {
+                    return plan_err!("the literal {self} is no decimal, but stands beside {other}");
+                };
+                return rescaled(digits, digits_scale, other).map_or_else(|| decimal(digits, digits_scale), Ok);
+            }
+            (Literal::Float(value), Kind::Float) if *other == DataType::Float32 => {
+                let single = *value as f32;
+                let exact = value.is_nan() || f64::from(single) == *value;
+                exact.then(|| Arc::new(Float32Array::from(vec![single])) as ArrayRef)
+            }
+            (Literal::Text(_), Kind::Text) | (Literal::Binary(_), Kind::Binary) => {
+                // A FixedSizeBinary of another length is refused here and compared as it is.
+                let options = CastOptions { safe: false, ..Default::default() };
+                cast_with_options(&self.to_array()?, other, &options).ok()
+            }
+            (Literal::Date(days), Kind::Date64) => stored(i256::from(i64::from(*days) * 86_400_000), other),
+            (Literal::Time { value, unit }, Kind::Time) | (Literal::Duration { value, unit }, Kind::Duration) => {
+                rescaled(i256::from(*value), unit_scale(*unit), other)
+            }
+            (Literal::Timestamp { value, unit, zone }, Kind::Timestamp { zoned }) if zoned == zone.is_some() => {
+                rescaled(i256::from(*value), unit_scale(*unit), other)
+            }
+            _ => None,
+        };
+        adapted.map_or_else(|| self.to_array(), Ok)
+    }
+}
+
+/// One row of the decimal type that holds `value / 10^scale`.
+fn decimal(value: i256, scale: i8) -> Result<ArrayRef> {
+    if scale > 76 {
+        return plan_err!("a decimal literal has {scale} digits after the point, at most 76 are supported");
+    }
+    let narrow = (scale <= 38).then(|| stored(value, &DataType::Decimal128(38, scale))).flatten();
+    match narrow.or_else(|| stored(value, &DataType::Decimal256(76, scale))) {
+        Some(array) => Ok(array),
+        None => plan_err!("the decimal literal {value} with scale {scale} has more than 76 digits"),
+    }
+}
+
+/// One row of an integer-like type whose unit is that of the literal.
+fn in_range(value: i64, data_type: &DataType) -> Result<ArrayRef> {
+    match stored(i256::from(value), data_type) {
+        Some(array) => Ok(array),
+        None => plan_err!("the literal {value} is out of range for {data_type}"),
+    }
+}
+
+/// `value / 10^from` as one row of `data_type`, if that type holds it exactly.
+fn rescaled(value: i256, from: i8, data_type: &DataType) -> Option<ArrayRef> {
+    let up = i16::from(scale(data_type)) - i16::from(from);
+    let factor = i256::from(10i64).checked_pow(u32::from(up.unsigned_abs()))?;
+    if up >= 0 {
+        stored(value.checked_mul(factor)?, data_type)
+    } else {
+        let (quotient, remainder) = value.checked_div_rem(factor)?;
+        (remainder == i256::ZERO).then(|| stored(quotient, data_type)).flatten()
+    }
+}
+
+/// One row of an integer-like type that stores `value`, if its width and sign allow it.
+fn stored(value: i256, data_type: &DataType) -> Option<ArrayRef> {
+    let width = data_type.primitive_width()?;
+    let bytes = value.to_le_bytes();
+    let (low, high) = bytes.split_at(width);
+    let negative = value.is_negative();
+    let fits = if data_type.is_unsigned_integer() {
+        !negative && high.iter().all(|&b| b == 0)
+    } else {
+        let top_is_sign = (low[width - 1] >= 0x80) == negative;
+        top_is_sign && high.iter().all(|&b| b == if negative { 0xFF } else { 0 })
+    };
+    if !fits {
+        return None;
+    }
+    let mut low = low.to_vec();
+    if cfg!(target_endian = "big") {
+        low.reverse();
+    }
+    let data = ArrayData::builder(data_type.clone()).len(1).add_buffer(Buffer::from_vec(low)).align_buffers(true);
+    data.build().ok().map(make_array)
+}
+
+/// Digits and scale of the shortest decimal text that reads as `value`, if a decimal holds it.
+fn shortest_decimal(value: f64) -> Option<(i256, i8)> {
+    if !value.is_finite() {
+        return None;
+    }
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e')?;
+    let after_point = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let digits: i128 = mantissa.replace('.', "").parse().ok()?;
+    let scale = i16::try_from(after_point).ok()? - exponent.parse::<i16>().ok()?;
+    // A negative scale would be refused by some decimal types: shift the digits instead.
+    let shift = u32::from(scale.min(0).unsigned_abs());
+    let digits = i256::from_i128(digits).checked_mul(i256::from(10i64).checked_pow(shift)?)?;
+    Some((digits, i8::try_from(scale.max(0)).ok()?)).filter(|(_, scale)| *scale <= 76)
+}

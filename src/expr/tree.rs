@@ -1,0 +1,249 @@
+//! The expression tree and the methods that make it.
+
+use std::ops;
+
+use super::literal::Literal;
+
+/// Deepest tree that [`Expr::bind`] accepts. Chains of `and` and `or` are flat and count once.
+pub const MAX_DEPTH: usize = 128;
+
+/// One of the two inputs of a join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The prepared side.
+    Build,
+    /// The side that streams by.
+    Probe,
+}
+
+/// How a column is named.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ColumnId {
+    /// By a name that is unique in its schema.
+    Name(String),
+    /// By position in its schema.
+    Position(usize),
+}
+
+impl From<&str> for ColumnId {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<String> for ColumnId {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl From<usize> for ColumnId {
+    fn from(position: usize) -> Self {
+        Self::Position(position)
+    }
+}
+
+/// A column of one side.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ColumnRef {
+    /// The side that has the column.
+    pub side: Side,
+    /// Which of its columns.
+    pub id: ColumnId,
+}
+
+/// The six comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CompareOp {
+    /// `=`
+    Eq,
+    /// `<>`
+    Ne,
+    /// `<`
+    Lt,
+    /// `<=`
+    Le,
+    /// `>`
+    Gt,
+    /// `>=`
+    Ge,
+}
+
+/// Arithmetic between two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ArithmeticOp {
+    /// `+`
+    Add,
+    /// `-`
+    Sub,
+    /// `*`
+    Mul,
+    /// `/`, which truncates between integers.
+    Div,
+    /// `%`, with the sign of the dividend.
+    Rem,
+}
+
+/// An expression over the columns of both sides. Equality is that of the tree, not of its meaning.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Expr {
+    /// A column.
+    Column(ColumnRef),
+    /// A constant.
+    Literal(Literal),
+    /// A comparison, null where an operand is null.
+    Compare {
+        /// Which comparison.
+        op: CompareOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// Arithmetic, null where an operand is null.
+    Arithmetic {
+        /// Which operation.
+        op: ArithmeticOp,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// True where all are true, false where one is false, else null. Empty: true.
+    And(Vec<Expr>),
+    /// True where one is true, false where all are false, else null. Empty: false.
+    Or(Vec<Expr>),
+    /// Turns true and false around; null stays.
+    Not(Box<Expr>),
+    /// True where the operand is null, else false.
+    IsNull(Box<Expr>),
+}
+
+/// Comparisons and connectives; arithmetic is by the operators `+ - * / %`.
+///
+/// ```
+/// use prejoin::expr::{build, lit, probe};
+///
+/// let close = (probe("ts") - build("ts")).le(lit(60)).and(build("code").eq(lit("x")).or(build("code").is_null()));
+/// assert_eq!(close.to_string(), "probe.ts - build.ts <= 60 AND (build.code = 'x' OR build.code IS NULL)");
+/// assert_eq!((!close).to_string(), "NOT (probe.ts - build.ts <= 60 AND (build.code = 'x' OR build.code IS NULL))");
+/// ```
+impl Expr {
+    /// `self = other`
+    pub fn eq(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Eq, other)
+    }
+
+    /// `self <> other`
+    pub fn ne(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Ne, other)
+    }
+
+    /// `self < other`
+    pub fn lt(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Lt, other)
+    }
+
+    /// `self <= other`
+    pub fn le(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Le, other)
+    }
+
+    /// `self > other`
+    pub fn gt(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Gt, other)
+    }
+
+    /// `self >= other`
+    pub fn ge(self, other: Expr) -> Expr {
+        self.compare(CompareOp::Ge, other)
+    }
+
+    /// `self op other`
+    pub fn compare(self, op: CompareOp, other: Expr) -> Expr {
+        Expr::Compare { op, left: Box::new(self), right: Box::new(other) }
+    }
+
+    /// `self op other`
+    pub fn arithmetic(self, op: ArithmeticOp, other: Expr) -> Expr {
+        Expr::Arithmetic { op, left: Box::new(self), right: Box::new(other) }
+    }
+
+    /// `self AND other`; a chain becomes one flat list.
+    pub fn and(self, other: Expr) -> Expr {
+        let mut all = if let Expr::And(all) = self { all } else { vec![self] };
+        if let Expr::And(more) = other {
+            all.extend(more)
+        } else {
+            all.push(other)
+        }
+        Expr::And(all)
+    }
+
+    /// `self OR other`; a chain becomes one flat list.
+    pub fn or(self, other: Expr) -> Expr {
+        let mut any = if let Expr::Or(any) = self { any } else { vec![self] };
+        if let Expr::Or(more) = other {
+            any.extend(more)
+        } else {
+            any.push(other)
+        }
+        Expr::Or(any)
+    }
+
+    /// `NOT self`, as the operator `!`.
+    #[allow(clippy::should_implement_trait)] // implemented below; this one needs no import
+    pub fn not(self) -> Expr {
+        Expr::Not(Box::new(self))
+    }
+
+    /// `self IS NULL`
+    pub fn is_null(self) -> Expr {
+        Expr::IsNull(Box::new(self))
+    }
+
+    /// `self IS NOT NULL`
+    pub fn is_not_null(self) -> Expr {
+        self.is_null().not()
+    }
+
+    /// Levels of the tree; a column or literal has 1.
+    pub fn depth(&self) -> usize {
+        1 + self.children().into_iter().map(Expr::depth).max().unwrap_or(0)
+    }
+
+    /// The direct operands, left to right.
+    pub fn children(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Column(_) | Expr::Literal(_) => vec![],
+            Expr::Compare { left, right, .. } | Expr::Arithmetic { left, right, .. } => vec![left, right],
+            Expr::And(children) | Expr::Or(children) => children.iter().collect(),
+            Expr::Not(child) | Expr::IsNull(child) => vec![child],
+        }
+    }
+}
+
+impl ops::Not for Expr {
+    type Output = Expr;
+
+    fn not(self) -> Expr {
+        Expr::not(self)
+    }
+}
+
+/// Operators of `std::ops` as arithmetic.
+macro_rules! operators {
+    ($($name:ident $method:ident),*) => { $(
+        impl ops::$name for Expr {
+            type Output = Expr;
+
+            fn $method(self, other: Expr) -> Expr {
+                self.arithmetic(ArithmeticOp::$name, other)
+            }
+        }
+    )* };
+}
+operators!(Add add, Sub sub, Mul mul, Div div, Rem rem);

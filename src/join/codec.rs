@@ -1,0 +1,408 @@
+//! A join as bytes, for sending its description elsewhere.
+//!
+//! Layout, all numbers little-endian: the magic, a version byte, both sides (schema as an Arrow IPC message, what the
+//! source declared), then the fields of the join in the order of [`write_join`]. A list is its length, then its items;
+//! an option is a byte 0, or 1 and the value.
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+
+use arrow_buffer::i256;
+use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
+use arrow_schema::{Schema, SchemaRef, TimeUnit};
+
+use super::kind::{JoinType, PartitionMode};
+use super::plan::HashJoin;
+use super::source::Source;
+use crate::build::NullEquality;
+use crate::error::{Error, Result, not_supported, plan_err};
+use crate::expr::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
+
+const MAGIC: &[u8] = b"prejoin.HashJoin";
+const VERSION: u8 = 1;
+
+impl HashJoin {
+    /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] if a prepared build is attached, or a schema is one that Arrow IPC does not carry;
+    /// [`Error::Plan`] if the join is not valid.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        if self.prepared_build().is_some() {
+            return not_supported!(
+                "a join with an attached prepared build is not serialized: the rows and their index stay where they are; \
+                 serialize the join before attaching, and attach a prepared build of the receiver"
+            );
+        }
+        self.check()?;
+        let mut out = [MAGIC, &[VERSION]].concat();
+        write_join(self, &mut out)?;
+        Ok(out)
+    }
+
+    /// The join that [`to_bytes`](Self::to_bytes) wrote. Its sources have schemas only: give it others that open rows.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for bytes that are no join of this version, or describe one that is not valid.
+    pub fn from_bytes(bytes: &[u8]) -> Result<HashJoin> {
+        let Some(bytes) = bytes.strip_prefix(MAGIC) else {
+            return plan_err!("these bytes are no serialized HashJoin: they do not begin with its magic");
+        };
+        match bytes.split_first() {
+            Some((&VERSION, bytes)) => {
+                let mut input = Reader(bytes);
+                let join = read_join(&mut input)?;
+                if input.0.is_empty() { Ok(join) } else { Err(damaged("bytes follow its end")) }
+            }
+            Some((version, _)) => {
+                plan_err!("this HashJoin was serialized as version {version}, this prejoin reads version {VERSION}")
+            }
+            None => Err(damaged("it ends early")),
+        }
+    }
+}
+
+fn damaged(what: &str) -> Error {
+    Error::Plan(format!("these bytes are no serialized HashJoin: {what}; they were damaged or are something else"))
+}
+
+/// The tags of a fieldless enum are its positions in this list; append only.
+macro_rules! tags {
+    ($($name:ident: $type:ty = [$($value:expr),* $(,)?];)*) => { $(
+        const $name: &[$type] = &[$($value),*];
+    )* };
+}
+tags! {
+    JOIN_TYPES: JoinType = [
+        JoinType::Inner, JoinType::ProbeOuter, JoinType::BuildOuter, JoinType::FullOuter, JoinType::ProbeSemi,
+        JoinType::ProbeAnti, JoinType::ProbeMark, JoinType::BuildSemi, JoinType::BuildAnti,
+    ];
+    MODES: PartitionMode = [PartitionMode::CollectLeft, PartitionMode::Partitioned];
+    NULL_EQUALITIES: NullEquality = [NullEquality::NullEqualsNothing, NullEquality::NullEqualsNull];
+    BOOLS: bool = [false, true];
+    SIDES: Side = [Side::Build, Side::Probe];
+    COMPARE_OPS: CompareOp = [
+        CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge,
+    ];
+    ARITHMETIC_OPS: ArithmeticOp = [
+        ArithmeticOp::Add, ArithmeticOp::Sub, ArithmeticOp::Mul, ArithmeticOp::Div, ArithmeticOp::Rem,
+    ];
+    TIME_UNITS: TimeUnit = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+}
+
+fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
+    write_source(join.build_source(), out)?;
+    write_source(join.probe_source(), out)?;
+    write_list(&join.on, out, write_pair);
+    write_tag(JOIN_TYPES, join.join_type, out);
+    write_list(&join.null_equality, out, |&null_equality, out| write_tag(NULL_EQUALITIES, null_equality, out));
+    write_option(join.filter.as_ref(), out, write_expr);
+    write_option(join.projection.as_ref(), out, |projection, out| {
+        write_list(projection, out, |&i, out| write_len(i, out))
+    });
+    write_option(join.limit, out, write_len);
+    write_tag(MODES, join.mode, out);
+    write_tag(BOOLS, join.null_aware, out);
+    write_tag(BOOLS, join.coalesce, out);
+    write_option(join.names.as_ref(), out, |names, out| {
+        write_list(names, out, |name, out| write_bytes(name.as_bytes(), out))
+    });
+    Ok(())
+}
+
+fn read_join(input: &mut Reader<'_>) -> Result<HashJoin> {
+    let (build, probe) = (input.source()?, input.source()?);
+    let mut join = HashJoin::builder(build, probe)
+        .on(input.list(Reader::pair)?)
+        .join_type(input.tag(JOIN_TYPES)?)
+        .null_equalities(input.list(|input| input.tag(NULL_EQUALITIES))?)
+        .filter(input.option(|input| input.expr(MAX_DEPTH))?)
+        .projection(input.option(|input| input.list(Reader::len))?)
+        .limit(input.option(Reader::len)?)
+        .mode(input.tag(MODES)?)
+        .null_aware(input.tag(BOOLS)?)
+        .build()?;
+    join.coalesce = input.tag(BOOLS)?;
+    join.names = input.option(|input| input.list(Reader::text))?;
+    join.check()?;
+    Ok(join)
+}
+
+fn write_source(source: &Source, out: &mut Vec<u8>) -> Result<()> {
+    let schema = source.schema();
+    let (mut tracker, options) = (DictionaryTracker::new(false), IpcWriteOptions::default());
+    let message =
+        IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(schema, &mut tracker, &options).ipc_message;
+    // What IPC leaves out, such as a dictionary of dictionaries, must not get lost in silence.
+    if decode_schema(&message).ok().as_ref() != Some(schema) {
+        return not_supported!(
+            "Arrow IPC does not carry a schema of this join, so the join is not serialized: {schema}"
+        );
+    }
+    write_bytes(&message, out);
+    write_list(source.ordering(), out, |&column, out| write_len(column, out));
+    write_list(source.equal_columns(), out, write_pair);
+    Ok(())
+}
+
+fn decode_schema(message: &[u8]) -> Result<SchemaRef> {
+    // arrow-ipc panics on a union of more than 128 children without type ids.
+    let schema = catch_unwind(|| try_schema_from_flatbuffer_bytes(message)).ok().and_then(|schema| schema.ok());
+    schema.map(|schema: Schema| Arc::new(schema)).ok_or_else(|| damaged("a schema is not readable"))
+}
+
+fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
+    match expr {
+        Expr::Column(ColumnRef { side, id }) => {
+            out.push(0);
+            write_tag(SIDES, *side, out);
+            match id {
+                ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
+                ColumnId::Position(position) => {
+                    write_option(None, out, write_bytes);
+                    write_len(*position, out);
+                }
+            }
+        }
+        Expr::Literal(literal) => {
+            out.push(1);
+            write_literal(literal, out);
+        }
+        Expr::Compare { op, left, right } => {
+            out.push(2);
+            write_tag(COMPARE_OPS, *op, out);
+            write_expr(left, out);
+            write_expr(right, out);
+        }
+        Expr::Arithmetic { op, left, right } => {
+            out.push(3);
+            write_tag(ARITHMETIC_OPS, *op, out);
+            write_expr(left, out);
+            write_expr(right, out);
+        }
+        Expr::And(children) => {
+            out.push(4);
+            write_list(children, out, write_expr);
+        }
+        Expr::Or(children) => {
+            out.push(5);
+            write_list(children, out, write_expr);
+        }
+        Expr::Not(child) => {
+            out.push(6);
+            write_expr(child, out);
+        }
+        Expr::IsNull(child) => {
+            out.push(7);
+            write_expr(child, out);
+        }
+    }
+}
+
+fn write_literal(literal: &Literal, out: &mut Vec<u8>) {
+    match literal {
+        Literal::Null => out.push(0),
+        Literal::Boolean(value) => {
+            out.push(1);
+            write_tag(BOOLS, *value, out);
+        }
+        Literal::Integer(value) => {
+            out.push(2);
+            out.extend(value.to_le_bytes());
+        }
+        Literal::Float(value) => {
+            out.push(3);
+            out.extend(value.to_le_bytes());
+        }
+        Literal::Decimal { value, scale } => {
+            out.push(4);
+            out.extend(value.to_le_bytes());
+            out.extend(scale.to_le_bytes());
+        }
+        Literal::Text(text) => {
+            out.push(5);
+            write_bytes(text.as_bytes(), out);
+        }
+        Literal::Binary(bytes) => {
+            out.push(6);
+            write_bytes(bytes, out);
+        }
+        Literal::Date(days) => {
+            out.push(7);
+            out.extend(days.to_le_bytes());
+        }
+        Literal::Time { value, unit } => {
+            out.push(8);
+            write_instant(*value, *unit, out);
+        }
+        Literal::Timestamp { value, unit, zone } => {
+            out.push(9);
+            write_instant(*value, *unit, out);
+            write_option(zone.as_deref(), out, |zone, out| write_bytes(zone.as_bytes(), out));
+        }
+        Literal::Duration { value, unit } => {
+            out.push(10);
+            write_instant(*value, *unit, out);
+        }
+    }
+}
+
+fn write_instant(value: i64, unit: TimeUnit, out: &mut Vec<u8>) {
+    out.extend(value.to_le_bytes());
+    write_tag(TIME_UNITS, unit, out);
+}
+
+fn write_tag<T: PartialEq>(values: &[T], value: T, out: &mut Vec<u8>) {
+    let tag = values.iter().position(|other| *other == value);
+    debug_assert!(tag.is_some());
+    // Reading refuses a tag that is in no list.
+    out.push(tag.and_then(|tag| u8::try_from(tag).ok()).unwrap_or(u8::MAX));
+}
+
+fn write_len(len: usize, out: &mut Vec<u8>) {
+    out.extend((len as u64).to_le_bytes());
+}
+
+fn write_pair(&(a, b): &(usize, usize), out: &mut Vec<u8>) {
+    write_len(a, out);
+    write_len(b, out);
+}
+
+fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    write_len(bytes.len(), out);
+    out.extend(bytes);
+}
+
+fn write_list<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8>)) {
+    write_len(items.len(), out);
+    items.iter().for_each(|item| write(item, out));
+}
+
+fn write_option<T>(value: Option<T>, out: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    write_tag(BOOLS, value.is_some(), out);
+    if let Some(value) = value {
+        write(value, out);
+    }
+}
+
+/// What is left to read. Nothing is allocated for a length that was only claimed.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(|| damaged("it ends early"))?;
+        self.0 = rest;
+        Ok(*array)
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn tag<T: Copy>(&mut self, values: &[T]) -> Result<T> {
+        let tag = self.byte()?;
+        values.get(usize::from(tag)).copied().ok_or_else(|| damaged("it holds an unknown choice"))
+    }
+
+    fn len(&mut self) -> Result<usize> {
+        usize::try_from(u64::from_le_bytes(self.array()?)).map_err(|_| damaged("it holds too large a number"))
+    }
+
+    fn pair(&mut self) -> Result<(usize, usize)> {
+        Ok((self.len()?, self.len()?))
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let len = self.len()?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or_else(|| damaged("it ends early"))?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let text = std::str::from_utf8(self.bytes()?).map_err(|_| damaged("a text is not UTF-8"))?;
+        Ok(text.to_owned())
+    }
+
+    fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let len = self.len()?;
+        let mut items = Vec::new();
+        for _ in 0..len {
+            items.push(read(self)?);
+        }
+        Ok(items)
+    }
+
+    fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
+        if self.tag(BOOLS)? { read(self).map(Some) } else { Ok(None) }
+    }
+
+    fn source(&mut self) -> Result<Source> {
+        let source = Source::schema_only(decode_schema(self.bytes()?)?);
+        let (ordering, equal) = (self.list(Self::len)?, self.list(Self::pair)?);
+        Ok(source.with_ordering(ordering).with_equal_columns(equal))
+    }
+
+    /// An expression of at most `depth` levels.
+    fn expr(&mut self, depth: usize) -> Result<Expr> {
+        let Some(depth) = depth.checked_sub(1) else { return Err(damaged("its predicate is nested too deeply")) };
+        let child = |input: &mut Self| input.expr(depth);
+        Ok(match self.byte()? {
+            0 => {
+                let side = self.tag(SIDES)?;
+                let id = match self.option(Self::text)? {
+                    Some(name) => ColumnId::Name(name),
+                    None => ColumnId::Position(self.len()?),
+                };
+                Expr::Column(ColumnRef { side, id })
+            }
+            1 => Expr::Literal(self.literal()?),
+            2 => {
+                let op = self.tag(COMPARE_OPS)?;
+                child(self)?.compare(op, child(self)?)
+            }
+            3 => {
+                let op = self.tag(ARITHMETIC_OPS)?;
+                child(self)?.arithmetic(op, child(self)?)
+            }
+            4 => Expr::And(self.list(child)?),
+            5 => Expr::Or(self.list(child)?),
+            6 => Expr::Not(Box::new(child(self)?)),
+            7 => Expr::IsNull(Box::new(child(self)?)),
+            _ => return Err(damaged("its predicate holds an unknown node")),
+        })
+    }
+
+    fn literal(&mut self) -> Result<Literal> {
+        Ok(match self.byte()? {
+            0 => Literal::Null,
+            1 => Literal::Boolean(self.tag(BOOLS)?),
+            2 => Literal::Integer(i128::from_le_bytes(self.array()?)),
+            3 => Literal::Float(f64::from_le_bytes(self.array()?)),
+            4 => {
+                Literal::Decimal { value: i256::from_le_bytes(self.array()?), scale: i8::from_le_bytes(self.array()?) }
+            }
+            5 => Literal::Text(self.text()?),
+            6 => Literal::Binary(self.bytes()?.to_vec()),
+            7 => Literal::Date(i32::from_le_bytes(self.array()?)),
+            8 => {
+                let (value, unit) = self.instant()?;
+                Literal::Time { value, unit }
+            }
+            9 => {
+                let (value, unit) = self.instant()?;
+                Literal::Timestamp { value, unit, zone: self.option(Self::text)?.map(Arc::from) }
+            }
+            10 => {
+                let (value, unit) = self.instant()?;
+                Literal::Duration { value, unit }
+            }
+            _ => return Err(damaged("its predicate holds an unknown literal")),
+        })
+    }
+
+    fn instant(&mut self) -> Result<(i64, TimeUnit)> {
+        Ok((i64::from_le_bytes(self.array()?), self.tag(TIME_UNITS)?))
+    }
+}

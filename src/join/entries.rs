@@ -1,0 +1,188 @@
+//! From one probe batch to candidate rows: (probe row, build row) entries in probe order, cut at the batch size.
+
+use arrow_array::{ArrayRef, RecordBatch};
+
+use crate::build::PreparedBuild;
+use crate::error::Result;
+use crate::index::{Hits, NONE};
+
+/// Candidate rows in output order.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    /// Probe rows.
+    pub(crate) probe: Vec<u32>,
+    /// The build row of each probe row, [`NONE`] where the probe row has no candidate. Where entries are not expanded to
+    /// build rows, any other value.
+    pub(crate) build: Vec<u32>,
+}
+
+impl Entries {
+    pub(crate) fn len(&self) -> usize {
+        self.probe.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.probe.clear();
+        self.build.clear();
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.probe.truncate(len);
+        self.build.truncate(len);
+    }
+
+    fn push(&mut self, probe: u32, build: u32) {
+        self.probe.push(probe);
+        self.build.push(build);
+    }
+
+    /// Keeps the entries that `keep` accepts, in order; `keep` sees each entry's position, probe row and build row.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(usize, u32, u32) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.len() {
+            let (probe, build) = (self.probe[i], self.build[i]);
+            self.probe[kept] = probe;
+            self.build[kept] = build;
+            kept += usize::from(keep(i, probe, build));
+        }
+        self.truncate(kept);
+    }
+}
+
+/// What becomes an entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    /// One entry per build row of the key (true), or one per probe row that hits.
+    pub(crate) expand: bool,
+    /// Probe rows that miss give an entry too.
+    pub(crate) misses: bool,
+}
+
+/// Probe rows whose hits are looked up at once where rows are expanded; bounds what is held beside the entries.
+const STAGE: usize = 8192;
+
+/// One probe batch and how far it was read.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) batch: RecordBatch,
+    keys: Vec<ArrayRef>,
+    hits: Hits,
+    /// The next hit to turn into entries.
+    hit: usize,
+    /// Build rows of that hit which are entries already.
+    taken: usize,
+    /// The first probe row that is no entry yet.
+    row: usize,
+    /// The first probe row that was not looked up yet.
+    looked_up: usize,
+}
+
+impl Input {
+    pub(crate) fn new(batch: RecordBatch, keys: Vec<ArrayRef>, hits: Hits) -> Self {
+        let mut hits = hits;
+        hits.clear();
+        Self { batch, keys, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
+    }
+
+    pub(crate) fn into_hits(self) -> Hits {
+        self.hits
+    }
+
+    /// The key columns of the batch.
+    pub(crate) fn keys(&self) -> &[ArrayRef] {
+        &self.keys
+    }
+
+    /// The probe row whose candidates did not all fit the last call's entries.
+    pub(crate) fn open_row(&self) -> Option<u32> {
+        (self.taken > 0).then(|| self.hits.rows[self.hit])
+    }
+
+    /// Leaves out the remaining candidates of the open row.
+    pub(crate) fn skip_open_row(&mut self) {
+        if self.taken > 0 {
+            self.next_hit();
+        }
+    }
+
+    fn next_hit(&mut self) {
+        self.row = self.hits.rows[self.hit] as usize + 1;
+        self.hit += 1;
+        self.taken = 0;
+    }
+
+    /// Appends entries until there are `max` or the batch is read. `on_group` sees the group of every hit once.
+    pub(crate) fn fill(
+        &mut self,
+        build: &PreparedBuild,
+        shape: Shape,
+        max: usize,
+        entries: &mut Entries,
+        mut on_group: impl FnMut(u32),
+    ) -> Result<()> {
+        let rows = self.batch.num_rows();
+        let unique = build.groups().is_unique();
+        if !shape.misses && (unique || !shape.expand) {
+            // At most one entry per probe row: the index writes the entries themselves.
+            while entries.len() < max && self.looked_up < rows {
+                let len = (rows - self.looked_up).min(max - entries.len());
+                let mut out =
+                    Hits { rows: std::mem::take(&mut entries.probe), groups: std::mem::take(&mut entries.build) };
+                let from = out.groups.len();
+                let probed = build.index().probe(&self.keys, self.looked_up, len, &mut out);
+                (entries.probe, entries.build) = (out.rows, out.groups);
+                probed?;
+                entries.build[from..].iter().for_each(|&group| on_group(group));
+                if shape.expand {
+                    build.groups().unique_rows(&mut entries.build[from..]);
+                }
+                self.looked_up += len;
+            }
+            return Ok(());
+        }
+        while entries.len() < max {
+            if self.hit == self.hits.rows.len() && self.row == self.looked_up {
+                if self.looked_up == rows {
+                    break;
+                }
+                let len = (rows - self.looked_up).min(STAGE);
+                self.hits.clear();
+                self.hit = 0;
+                build.index().probe(&self.keys, self.looked_up, len, &mut self.hits)?;
+                self.looked_up += len;
+                self.hits.groups.iter().for_each(|&group| on_group(group));
+            }
+            let next = self.hits.rows.get(self.hit).map_or(self.looked_up, |&row| row as usize);
+            if shape.misses {
+                let until = next.min(self.row + (max - entries.len()));
+                (self.row..until).for_each(|row| entries.push(row as u32, NONE));
+                self.row = until;
+                if until < next {
+                    break;
+                }
+            }
+            self.row = next;
+            if self.hit < self.hits.rows.len() && entries.len() < max {
+                self.expand(build, shape, max, entries);
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the next hit into entries, as far as they fit.
+    fn expand(&mut self, build: &PreparedBuild, shape: Shape, max: usize, entries: &mut Entries) {
+        let (row, group) = (self.hits.rows[self.hit], self.hits.groups[self.hit]);
+        if !shape.expand {
+            entries.push(row, group);
+            return self.next_hit();
+        }
+        let left = build.groups().group_len(group) - self.taken;
+        let take = left.min(max - entries.len());
+        build.groups().extend_rows(group, self.taken, take, &mut entries.build);
+        entries.probe.resize(entries.build.len(), row);
+        self.taken += take;
+        if take == left {
+            self.next_hit();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Output columns: the rows that the join chose, copied into columns that own their buffers (S23).
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, UInt32Array, make_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use arrow_select::take::take;
+
+use crate::error::{Error, Result, internal_err};
+use crate::index::NONE;
+
+/// Rows of one side, in output order, each proven to exist; [`NONE`] gives a null.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    rows: &'a [u32],
+    has_none: bool,
+}
+
+impl<'a> Selection<'a> {
+    /// Proves that every row is below `len` or [`NONE`]. One pass, so that the copies need no check per value, whatever
+    /// memory the rows came from.
+    pub(crate) fn try_new(rows: &'a [u32], len: usize) -> Result<Self> {
+        // One up: NONE wraps to 0 and every other row must be at most `len`.
+        let (least, most) = rows.iter().fold((1, 0), |(least, most): (u32, u32), row| {
+            let up = row.wrapping_add(1);
+            (least.min(up), most.max(up))
+        });
+        if most as usize > len {
+            return internal_err!("row {} of a side of {len} rows was chosen", most - 1);
+        }
+        Ok(Self { rows, has_none: least == 0 })
+    }
+
+    /// Number of output rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// The chosen rows of `column`, which has at least the length that `selection` was proven for.
+pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
+    let data_type = column.data_type();
+    if let Some(width) = fixed_width(data_type) {
+        let data = column.to_data();
+        let values = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
+        let values = gather_fixed(&values, width, selection);
+        return build(data_type, selection, vec![values], gather_nulls(column.nulls(), selection));
+    }
+    Ok(match data_type {
+        DataType::Null => Arc::new(NullArray::new(selection.len())),
+        DataType::Boolean => {
+            let column = column.as_boolean();
+            let bit = |row: u32| row != NONE && column.values().value(row as usize);
+            let values = BooleanBuffer::collect_bool(selection.len(), |i| bit(selection.rows[i]));
+            Arc::new(BooleanArray::new(values, gather_nulls(column.nulls(), selection)))
+        }
+        DataType::Utf8 => {
+            gather_bytes(column, column.as_string::<i32>().offsets(), column.as_string::<i32>().values(), selection)?
+        }
+        DataType::LargeUtf8 => {
+            gather_bytes(column, column.as_string::<i64>().offsets(), column.as_string::<i64>().values(), selection)?
+        }
+        DataType::Binary => {
+            gather_bytes(column, column.as_binary::<i32>().offsets(), column.as_binary::<i32>().values(), selection)?
+        }
+        DataType::LargeBinary => {
+            gather_bytes(column, column.as_binary::<i64>().offsets(), column.as_binary::<i64>().values(), selection)?
+        }
+        _ => take(column, &take_indices(selection), None)?,
+    })
+}
+
+/// Bytes per value of the types whose values lie side by side in one buffer.
+fn fixed_width(data_type: &DataType) -> Option<usize> {
+    match data_type {
+        DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
+        other => other.primitive_width(),
+    }
+}
+
+fn take_indices(selection: Selection<'_>) -> UInt32Array {
+    let rows = ScalarBuffer::from(selection.rows.to_vec());
+    let valid = || NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE));
+    let nulls = selection.has_none.then(valid);
+    UInt32Array::new(rows, nulls)
+}
+
+fn build(
+    data_type: &DataType,
+    selection: Selection<'_>,
+    buffers: Vec<Buffer>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let data = ArrayData::builder(data_type.clone()).len(selection.len()).buffers(buffers).nulls(nulls);
+    // SAFETY: the buffers hold exactly `selection.len()` values of the type, copied from a valid array of that type, and
+    // `nulls` has that length.
+    Ok(make_array(unsafe { data.build_unchecked() }))
+}
+
+fn gather_nulls(nulls: Option<&NullBuffer>, selection: Selection<'_>) -> Option<NullBuffer> {
+    let bits = match (nulls.filter(|nulls| nulls.null_count() > 0), selection.has_none) {
+        (None, false) => return None,
+        (None, true) => BooleanBuffer::collect_bool(selection.len(), |i| selection.rows[i] != NONE),
+        (Some(nulls), _) => BooleanBuffer::collect_bool(selection.len(), |i| {
+            let row = selection.rows[i];
+            row != NONE && nulls.is_valid(row as usize)
+        }),
+    };
+    Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0)
+}
+
+fn gather_fixed(values: &Buffer, width: usize, selection: Selection<'_>) -> Buffer {
+    match width {
+        0 => Buffer::from_vec(Vec::<u8>::new()),
+        1 => gather_native::<u8>(values, selection),
+        2 => gather_native::<u16>(values, selection),
+        4 => gather_native::<u32>(values, selection),
+        8 => gather_native::<u64>(values, selection),
+        16 if (values.as_ptr() as usize).is_multiple_of(align_of::<u128>()) => gather_native::<u128>(values, selection),
+        _ => {
+            let mut out = Vec::with_capacity(selection.len() * width);
+            for &row in selection.rows {
+                let row = row as usize * width;
+                match row < values.len() {
+                    true => out.extend_from_slice(&values[row..row + width]),
+                    false => out.resize(out.len() + width, 0),
+                }
+            }
+            Buffer::from_vec(out)
+        }
+    }
+}
+
+fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) -> Buffer
+where
+    [T]: AsRef<[T]>,
+{
+    let values: &[T] = values.typed_data();
+    if selection.has_none {
+        let value = |&row: &u32| values.get(row as usize).copied().unwrap_or_default();
+        return Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>());
+    }
+    // SAFETY: `Selection` proved that every row is below the column's length. Measured in benches: a checked copy takes
+    // 1.3 to 1.6 times as long.
+    let value = |&row: &u32| unsafe { *values.get_unchecked(row as usize) };
+    Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>())
+}
+
+/// Bytes that a short value is copied with at once, whatever its length.
+const CHUNK: usize = 16;
+
+fn gather_bytes<O: OffsetSizeTrait>(
+    column: &ArrayRef,
+    offsets: &[O],
+    values: &[u8],
+    selection: Selection<'_>,
+) -> Result<ArrayRef> {
+    let nulls = gather_nulls(column.nulls(), selection);
+    let mut ends = Vec::with_capacity(selection.len() + 1);
+    let mut end = 0usize;
+    ends.push(O::default());
+    for &row in selection.rows {
+        if row != NONE {
+            let row = row as usize;
+            end += (offsets[row + 1] - offsets[row]).as_usize();
+        }
+        // Wrapping is found below, on the total.
+        ends.push(O::usize_as(end));
+    }
+    if O::from_usize(end).is_none() {
+        return Err(Error::Execution(format!(
+            "one output batch would hold {end} bytes of type {}, more than its offsets reach; use a smaller batch_size or pass the probe side as a stream",
+            column.data_type()
+        )));
+    }
+    let mut out: Vec<u8> = Vec::with_capacity(end + CHUNK);
+    let mut at = 0;
+    for &row in selection.rows.iter().filter(|&&row| row != NONE) {
+        let (start, stop) = (offsets[row as usize].as_usize(), offsets[row as usize + 1].as_usize());
+        let len = stop - start;
+        let padded = len.next_multiple_of(CHUNK);
+        debug_assert!(at + len <= end);
+        // SAFETY: offsets of a valid array ascend and end within `values`; `at + len <= end` since `end` is the sum of the
+        // same lengths, and `out` has room for CHUNK bytes more. Measured: `extend_from_slice` takes 2 to 3 times as long
+        // on values of up to 16 bytes.
+        unsafe {
+            let source = values.as_ptr().add(start);
+            let target = out.as_mut_ptr().add(at);
+            if start + padded <= values.len() {
+                let mut done = 0;
+                while done < len {
+                    std::ptr::copy_nonoverlapping(source.add(done), target.add(done), CHUNK);
+                    done += CHUNK;
+                }
+            } else {
+                std::ptr::copy_nonoverlapping(source, target, len);
+            }
+        }
+        at += len;
+    }
+    debug_assert_eq!(at, end);
+    // SAFETY: the loop above wrote every byte up to `end`.
+    unsafe { out.set_len(end) };
+    build(column.data_type(), selection, vec![Buffer::from_vec(ends), Buffer::from_vec(out)], nulls)
+}

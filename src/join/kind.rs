@@ -1,0 +1,86 @@
+//! Which rows a join gives.
+
+use std::fmt;
+
+/// The kind of a join. *Build* is the retained side, *probe* the side that streams past it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum JoinType {
+    /// Matching pairs.
+    #[default]
+    Inner,
+    /// Matching pairs, and probe rows without a match beside nulls.
+    ProbeOuter,
+    /// Matching pairs, and build rows without a match beside nulls.
+    BuildOuter,
+    /// Matching pairs, and the rows of both sides without a match beside nulls.
+    FullOuter,
+    /// Probe rows with a match, each once.
+    ProbeSemi,
+    /// Probe rows without a match (SQL `NOT EXISTS`).
+    ProbeAnti,
+    /// Every probe row, and a Boolean column `mark` that tells whether it has a match.
+    ProbeMark,
+    /// Build rows with a match, each once.
+    BuildSemi,
+    /// Build rows without a match.
+    BuildAnti,
+}
+
+impl JoinType {
+    /// Matching pairs come out.
+    pub(crate) fn pairs(self) -> bool {
+        matches!(self, Self::Inner | Self::ProbeOuter | Self::BuildOuter | Self::FullOuter)
+    }
+
+    /// Build columns are in the output.
+    pub(crate) fn has_build_columns(self) -> bool {
+        self.pairs() || matches!(self, Self::BuildSemi | Self::BuildAnti)
+    }
+
+    /// Probe columns are in the output.
+    pub(crate) fn has_probe_columns(self) -> bool {
+        !matches!(self, Self::BuildSemi | Self::BuildAnti)
+    }
+
+    /// Probe rows without a match come out beside null build columns.
+    pub(crate) fn extends_probe(self) -> bool {
+        matches!(self, Self::ProbeOuter | Self::FullOuter)
+    }
+
+    /// Build rows without a match come out beside null probe columns.
+    pub(crate) fn extends_build(self) -> bool {
+        matches!(self, Self::BuildOuter | Self::FullOuter)
+    }
+
+    /// What comes out is known only when the whole probe side was seen.
+    pub(crate) fn is_build_driven(self) -> bool {
+        self.extends_build() || matches!(self, Self::BuildSemi | Self::BuildAnti)
+    }
+
+    /// Every probe row comes out whether it matches or not.
+    pub(crate) fn keeps_unmatched_probe(self) -> bool {
+        self.extends_probe() || matches!(self, Self::ProbeAnti | Self::ProbeMark)
+    }
+}
+
+impl fmt::Display for JoinType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// How the partitions of the two inputs meet. The names are DataFusion's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PartitionMode {
+    /// All build partitions are collected into one build that every probe partition probes.
+    #[default]
+    CollectLeft,
+    /// Build partition `i` is collected for probe partition `i` alone; both sides are partitioned by the keys.
+    Partitioned,
+}
+
+impl fmt::Display for PartitionMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

@@ -1,0 +1,29 @@
+//! Joins: the descriptor, the probe, the output.
+
+mod codec;
+mod entries;
+mod explain;
+mod gather;
+mod kind;
+mod metrics;
+mod output;
+mod plan;
+mod probe;
+mod properties;
+mod run;
+mod source;
+mod statistics;
+mod stream;
+mod visited;
+
+pub use explain::ExplainFormat;
+pub use kind::{JoinType, PartitionMode};
+pub use metrics::Metrics;
+pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
+pub use probe::Probe;
+#[cfg(feature = "python")]
+pub(crate) use probe::ProbePlan;
+pub use properties::Properties;
+pub use source::{BatchStream, Source};
+pub use statistics::{Estimate, Statistics};
+pub use stream::JoinStream;

@@ -1,0 +1,450 @@
+//! The push side of probing: probe batches in, output batches out.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
+use arrow_buffer::BooleanBuffer;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+
+use super::JoinType;
+use super::entries::{Entries, Input, Shape};
+use super::gather::{Selection, gather};
+use super::metrics::{JoinMetrics, Timer, add};
+use super::output::{Output, OutputColumn, Source};
+use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
+use crate::build::PreparedBuild;
+use crate::cancel::Cancel;
+use crate::error::{Result, internal_err, plan_err};
+use crate::expr::{Predicate, Side};
+use crate::index::{Hits, NONE};
+use crate::memory::Pool;
+
+/// A validated join over one build: everything that its probes share and none of them changes.
+#[derive(Debug)]
+pub(crate) struct ProbePlan {
+    pub(crate) build: Arc<PreparedBuild>,
+    pub(crate) probe_schema: SchemaRef,
+    /// Positions of the key columns in the probe schema, in key order.
+    pub(crate) probe_keys: Vec<usize>,
+    pub(crate) join_type: JoinType,
+    pub(crate) null_aware: bool,
+    pub(crate) predicate: Option<Predicate>,
+    pub(crate) output: Output,
+    /// Largest number of rows of an output batch.
+    pub(crate) batch_size: usize,
+    /// Pays for visited bits.
+    pub(crate) pool: Arc<dyn Pool>,
+}
+
+impl ProbePlan {
+    /// Whether visited bits stand for build rows (a predicate decides) or for groups (the key decides).
+    pub(crate) fn visits_rows(&self) -> bool {
+        self.predicate.is_some()
+    }
+
+    /// Number of visited bits that this join needs; `None` where it needs none.
+    pub(crate) fn visited_bits(&self) -> Option<usize> {
+        let bits = if self.visits_rows() { self.build.num_rows() } else { self.build.num_keys() };
+        self.join_type.is_build_driven().then_some(bits)
+    }
+
+    /// False where the probe side cannot change what comes out.
+    pub(crate) fn wants_probe(&self) -> bool {
+        match self.join_type {
+            JoinType::Inner | JoinType::ProbeSemi | JoinType::BuildSemi | JoinType::BuildOuter => {
+                self.build.num_keys() > 0
+            }
+            JoinType::BuildAnti => self.build.num_keys() > 0 || (self.null_aware && self.build.num_rows() > 0),
+            JoinType::ProbeAnti => !(self.null_aware && self.build.has_null_key()),
+            JoinType::ProbeOuter | JoinType::FullOuter | JoinType::ProbeMark => true,
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        let expand = self.join_type.pairs() || self.predicate.is_some();
+        Shape { expand, misses: self.join_type.keeps_unmatched_probe() }
+    }
+}
+
+impl ProbePlan {
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size the plan allows.
+    pub(crate) fn run_once(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        limit: Option<usize>,
+        cancel: Cancel,
+    ) -> Result<RecordBatch> {
+        let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
+        let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
+        let mut probe = Probe::new(Arc::clone(self), limit, share, Arc::default(), cancel);
+        probe.push(batch)?;
+        let joined = probe.drain()?;
+        if !self.join_type.is_build_driven() {
+            return Ok(joined);
+        }
+        probe.finish()?;
+        Ok(concat_batches(&self.output.schema, [&joined, &probe.drain()?])?)
+    }
+}
+
+/// One partition of one join: push probe batches, take output batches, finish.
+///
+/// Output keeps probe order, and build order within a probe row. Build-driven kinds give their unmatched rows last, from
+/// the last partition to finish.
+#[derive(Debug)]
+pub struct Probe {
+    plan: Arc<ProbePlan>,
+    metrics: Arc<JoinMetrics>,
+    cancel: Cancel,
+    share: Option<VisitedShare>,
+    input: Option<Input>,
+    entries: Entries,
+    hits: Hits,
+    /// Rows that the limit still allows.
+    left: usize,
+    /// The open row passed the predicate in an earlier batch.
+    open_row_passed: bool,
+    finished: bool,
+    /// What a build-driven kind still has to give.
+    rest: Option<RowBits>,
+}
+
+impl Probe {
+    pub(crate) fn new(
+        plan: Arc<ProbePlan>,
+        limit: Option<usize>,
+        share: Option<VisitedShare>,
+        metrics: Arc<JoinMetrics>,
+        cancel: Cancel,
+    ) -> Self {
+        let _ = metrics.index_kind.set(plan.build.index_kind());
+        Self {
+            plan,
+            metrics,
+            cancel,
+            share,
+            input: None,
+            entries: Entries::default(),
+            hits: Hits::default(),
+            left: limit.unwrap_or(usize::MAX),
+            open_row_passed: false,
+            finished: false,
+            rest: None,
+        }
+    }
+
+    /// Schema of the output.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.plan.output.schema
+    }
+
+    /// False once no further probe batch can change what comes out: the limit is reached, or nothing can match.
+    pub fn wants_input(&self) -> bool {
+        !self.finished && self.left > 0 && self.plan.wants_probe()
+    }
+
+    /// About how many rows the next [`next_output`](Self::next_output) works on.
+    pub(crate) fn pending_rows(&self) -> usize {
+        self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
+    }
+
+    /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the batch's columns do not fit the probe schema.
+    pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        if self.finished || self.input.is_some() {
+            return plan_err!("a probe takes a batch when the last one is read and before it is finished");
+        }
+        check_batch(&batch, &self.plan.probe_schema)?;
+        if batch.num_rows() >= NONE as usize {
+            return plan_err!(
+                "a probe batch holds {} rows, at most {} are possible; cut it",
+                batch.num_rows(),
+                NONE - 1
+            );
+        }
+        add(&self.metrics.input_batches, 1);
+        add(&self.metrics.input_rows, batch.num_rows());
+        let keys: Vec<ArrayRef> = self.plan.probe_keys.iter().map(|&key| batch.column(key).clone()).collect();
+        if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
+            share.visited.probe_rows.store(true, Ordering::Relaxed);
+            if keys[0].logical_null_count() > 0 {
+                share.visited.probe_nulls.store(true, Ordering::Relaxed);
+            }
+        }
+        if self.wants_input() {
+            self.input = Some(Input::new(batch, keys, std::mem::take(&mut self.hits)));
+        }
+        Ok(())
+    }
+
+    /// Says that no batch follows; what is left comes out of [`next_output`](Self::next_output).
+    pub fn finish(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.finished, true) {
+            return plan_err!("a probe is finished once");
+        }
+        let Some(share) = &mut self.share else { return Ok(()) };
+        if share.close() && self.left > 0 && !self.nothing_left() {
+            let share = self.share.as_ref().map(|share| &share.visited);
+            let rows = share.map(|visited| visited.to_rows(&self.plan.build, self.plan.visits_rows(), &self.plan.pool));
+            self.rest = rows.transpose()?;
+        }
+        // The bits are given back as soon as the last partition has read them.
+        self.share = None;
+        Ok(())
+    }
+
+    /// A null-aware anti join from the build side gives nothing once a probe key was null.
+    fn nothing_left(&self) -> bool {
+        let null_seen = |share: &VisitedShare| share.visited.probe_nulls.load(Ordering::Relaxed);
+        self.plan.null_aware && self.share.as_ref().is_some_and(null_seen)
+    }
+
+    /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed, or
+    /// after [`finish`](Self::finish) when all is given.
+    pub fn next_output(&mut self) -> Result<Option<RecordBatch>> {
+        let metrics = Arc::clone(&self.metrics);
+        let _timer = Timer::start(&metrics.join_nanos);
+        let batch = self.next_batch()?;
+        if let Some(batch) = &batch {
+            add(&metrics.output_batches, 1);
+            add(&metrics.output_rows, batch.num_rows());
+        }
+        Ok(batch)
+    }
+
+    /// All outputs up to the next push as one batch.
+    pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
+        let Some(first) = self.next_output()? else { return self.batch(self.no_columns(), 0) };
+        let mut batches = vec![first];
+        while let Some(batch) = self.next_output()? {
+            batches.push(batch);
+        }
+        match batches.len() {
+            1 => Ok(batches.remove(0)),
+            _ => Ok(concat_batches(&self.plan.output.schema, &batches)?),
+        }
+    }
+
+    fn no_columns(&self) -> Vec<ArrayRef> {
+        self.plan.output.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if self.left == 0 {
+                self.input = None;
+                self.rest = None;
+                return Ok(None);
+            }
+            self.cancel.check()?;
+            if self.input.is_none() {
+                return self.next_rest();
+            }
+            if !self.fill()? {
+                self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
+                continue;
+            }
+            self.apply_predicate()?;
+            self.select();
+            self.entries.truncate(self.left);
+            if self.entries.len() > 0 {
+                self.left -= self.entries.len();
+                return self.output().map(Some);
+            }
+        }
+    }
+
+    /// Reads entries from the input; false where it has no more.
+    fn fill(&mut self) -> Result<bool> {
+        let Self { plan, share, input, entries, .. } = self;
+        let Some(input) = input else { return Ok(false) };
+        entries.clear();
+        let shape = plan.shape();
+        let visited = share.as_ref().filter(|_| !plan.visits_rows()).map(|share| &share.visited);
+        match visited {
+            Some(visited) => input.fill(&plan.build, shape, plan.batch_size, entries, |group| visited.mark(group))?,
+            None => input.fill(&plan.build, shape, plan.batch_size, entries, |_| ())?,
+        }
+        Ok(entries.len() > 0)
+    }
+
+    /// Decides candidate pairs: one that fails is dropped, and where unmatched probe rows matter the last failing
+    /// candidate of a row that passed none becomes its miss.
+    fn apply_predicate(&mut self) -> Result<()> {
+        let Self { plan, share, input, entries, open_row_passed, .. } = self;
+        let (Some(predicate), Some(input)) = (&plan.predicate, input) else { return Ok(()) };
+        let passed = {
+            let sides = Sides::new(plan, &input.batch, entries)?;
+            let columns = predicate.columns().iter().map(|&(side, column)| match side {
+                Side::Build => sides.build(column),
+                Side::Probe => sides.probe(column),
+            });
+            predicate.evaluate(&columns.collect::<Result<Vec<_>>>()?, entries.len())?
+        };
+        let passes = |i: usize, build: u32| build != NONE && passed.is_valid(i) && passed.value(i);
+        if let Some(share) = share {
+            let marked = (0..entries.len()).filter(|&i| passes(i, entries.build[i]));
+            marked.for_each(|i| share.visited.mark(entries.build[i]));
+        }
+        if matches!(plan.join_type, JoinType::BuildSemi | JoinType::BuildAnti) {
+            return Ok(());
+        }
+        let pairs = plan.join_type.pairs();
+        if pairs && !plan.join_type.extends_probe() {
+            entries.retain(|i, _, build| passes(i, build));
+            return Ok(());
+        }
+        let open = input.open_row();
+        let last_of_row: Vec<bool> = (0..entries.len())
+            .map(|i| entries.probe.get(i + 1).map_or(open, |&next| Some(next)) != Some(entries.probe[i]))
+            .collect();
+        // Build rows are decided one by one: a miss is written over the last candidate of its row.
+        let mut row_passed = *open_row_passed;
+        let mut missed = vec![false; entries.len()];
+        let mut keep = vec![false; entries.len()];
+        for i in 0..entries.len() {
+            let pass = passes(i, entries.build[i]);
+            // A row kind needs its first passing pair only.
+            keep[i] = pass && (pairs || !row_passed);
+            row_passed |= pass;
+            if last_of_row[i] {
+                missed[i] = !row_passed;
+                row_passed = false;
+            }
+        }
+        *open_row_passed = row_passed;
+        if row_passed && !pairs {
+            input.skip_open_row();
+            *open_row_passed = false;
+        }
+        let misses = plan.join_type.keeps_unmatched_probe();
+        missed.iter().enumerate().filter(|&(_, &missed)| missed).for_each(|(i, _)| entries.build[i] = NONE);
+        entries.retain(|i, _, _| keep[i] || (misses && missed[i]));
+        Ok(())
+    }
+
+    /// Keeps the entries that the kind gives.
+    fn select(&mut self) {
+        let Self { plan, input, entries, .. } = self;
+        match plan.join_type {
+            JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
+            JoinType::ProbeAnti => {
+                let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
+                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(|input| input.keys()[0].logical_nulls());
+                let null_key = |row: u32| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row as usize));
+                entries.retain(|_, probe, build| build == NONE && !null_key(probe));
+            }
+            _ => (),
+        }
+    }
+
+    fn output(&self) -> Result<RecordBatch> {
+        let Some(input) = &self.input else { return internal_err!("output without an input batch") };
+        let sides = Sides::new(&self.plan, &input.batch, &self.entries)?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.output.columns.len());
+        for source in &self.plan.output.sources {
+            columns.push(match *source {
+                Source::Build(i) => sides.build(i)?,
+                Source::Probe(i) => sides.probe(i)?,
+                Source::Output(i) => columns[i].clone(),
+                Source::Mark => {
+                    let marks = BooleanBuffer::collect_bool(self.entries.len(), |i| self.entries.build[i] != NONE);
+                    Arc::new(BooleanArray::new(marks, None))
+                }
+            });
+        }
+        self.batch(columns, self.entries.len())
+    }
+
+    fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(self.plan.output.schema.clone(), columns, &options)?)
+    }
+
+    /// The next build rows that a build-driven kind gives at its end, beside null probe columns.
+    fn next_rest(&mut self) -> Result<Option<RecordBatch>> {
+        let Self { plan, rest, left, .. } = self;
+        let Some(rest) = rest else { return Ok(None) };
+        let mut rows = Vec::new();
+        let marked = plan.join_type == JoinType::BuildSemi;
+        // SQL NOT IN: a null build key is unknown against any probe row. `finish` left no rest for null probe keys.
+        let drops_nulls = plan.null_aware && rest.probe_had_rows;
+        let nulls = drops_nulls.then(|| plan.build.key_columns()[0].logical_nulls()).flatten();
+        let keep = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        rest.next_rows(marked, plan.batch_size.min(*left), keep, &mut rows);
+        if rows.is_empty() {
+            self.rest = None;
+            return Ok(None);
+        }
+        *left -= rows.len();
+        let selection = Selection::try_new(&rows, plan.build.num_rows())?;
+        let columns = plan.output.columns.iter().map(|column| match *column {
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                gather(plan.build.rows().column(i), selection)
+            }
+            OutputColumn::Probe(i) => Ok(new_null_array(plan.probe_schema.field(i).data_type(), rows.len())),
+            OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        self.batch(columns, rows.len()).map(Some)
+    }
+}
+
+/// Both sides of some entries.
+struct Sides<'a> {
+    build_rows: &'a RecordBatch,
+    probe_rows: &'a RecordBatch,
+    build: Option<Selection<'a>>,
+    probe: Selection<'a>,
+}
+
+impl<'a> Sides<'a> {
+    fn new(plan: &'a ProbePlan, batch: &'a RecordBatch, entries: &'a Entries) -> Result<Self> {
+        let expanded = plan.shape().expand;
+        let build = expanded.then(|| Selection::try_new(&entries.build, plan.build.num_rows())).transpose()?;
+        let probe = Selection::try_new(&entries.probe, batch.num_rows())?;
+        Ok(Self { build_rows: plan.build.rows(), probe_rows: batch, build, probe })
+    }
+
+    fn build(&self, column: usize) -> Result<ArrayRef> {
+        match self.build {
+            Some(selection) => gather(self.build_rows.column(column), selection),
+            None => internal_err!("build column {column} of entries that hold no build rows"),
+        }
+    }
+
+    fn probe(&self, column: usize) -> Result<ArrayRef> {
+        gather(self.probe_rows.column(column), self.probe)
+    }
+}
+
+/// Nullability and metadata may differ from the schema, names and types may not.
+fn check_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<()> {
+    if Arc::ptr_eq(batch.schema_ref(), schema) {
+        return Ok(());
+    }
+    let found = batch.schema_ref();
+    if found.fields().len() != schema.fields().len() {
+        return plan_err!(
+            "a probe batch has {} columns, the probe schema has {}",
+            found.fields().len(),
+            schema.fields().len()
+        );
+    }
+    for (found, field) in found.fields().iter().zip(schema.fields()) {
+        if found.name() != field.name() || found.data_type() != field.data_type() {
+            return plan_err!(
+                "a probe batch has column {:?} of type {} where the probe schema has {:?} of type {}",
+                found.name(),
+                found.data_type(),
+                field.name(),
+                field.data_type()
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! One Python batch to one record batch.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyNone;
+
+use super::abi::{ArrowArray, ArrowSchema};
+use super::capsule::take_pair;
+use super::import::import_batch;
+use super::pyarrow::{pyarrow, type_name};
+use super::schema::import_schema;
+use crate::error::Result;
+use crate::memory::Reservation;
+use crate::python::errors::type_error;
+
+/// A batch in C form, not looked into yet, with its own schema.
+pub(crate) struct CBatch {
+    array: ArrowArray,
+    schema: SchemaRef,
+}
+
+impl CBatch {
+    /// Takes the batch from a `pyarrow.RecordBatch` or anything with `__arrow_c_array__`; None from other objects.
+    pub(crate) fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let py = object.py();
+        let names = pyarrow(py)?;
+        if object.get_type().is(names.record_batch.bind(py)) {
+            let (mut array, mut schema) = (ArrowArray::empty(), ArrowSchema::empty());
+            let addresses = (object, (&raw mut array).addr(), (&raw mut schema).addr());
+            names.export_to_c.bind(py).call1(addresses)?;
+            return Ok(Some(Self { schema: import_schema(&schema)?, array }));
+        }
+        let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? else {
+            return Ok(None);
+        };
+        let (schema, array) = take_pair(&method.call0()?)?;
+        Ok(Some(Self { schema: import_schema(&schema)?, array }))
+    }
+
+    /// The batch's own schema.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Looks into it. See [`import_batch`] for `copies`.
+    pub(crate) fn import(self, copies: Option<&mut Reservation>) -> Result<RecordBatch> {
+        import_batch(self.array, &self.schema, copies)
+    }
+}
+
+/// The record batch that `object` is (`pyarrow.RecordBatch`, or anything with `__arrow_c_array__`).
+pub(crate) fn batch_from_python(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    match CBatch::from_python(object)? {
+        Some(batch) => Ok(batch.import(None)?),
+        None => Err(type_error(format!(
+            "expected a pyarrow.RecordBatch or an object with __arrow_c_array__, got {}",
+            type_name(object)
+        ))),
+    }
+}
+
+/// The allocations behind a `pyarrow.RecordBatch`, as address ranges; None for other objects, and where pyarrow does
+/// not list every buffer (dictionaries).
+pub(super) fn extents(object: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<Option<Vec<Range<usize>>>> {
+    let py = object.py();
+    if !object.get_type().is(pyarrow(py)?.record_batch.bind(py)) || schema.fields().iter().any(|f| hides(f.data_type()))
+    {
+        return Ok(None);
+    }
+    let mut ranges = Vec::new();
+    for column in object.getattr(intern!(py, "columns"))?.try_iter()? {
+        for buffer in column?.call_method0(intern!(py, "buffers"))?.try_iter()? {
+            let buffer = buffer?;
+            if buffer.is(PyNone::get(py)) {
+                continue;
+            }
+            let start: usize = buffer.getattr(intern!(py, "address"))?.extract()?;
+            let size: usize = buffer.getattr(intern!(py, "size"))?.extract()?;
+            ranges.push(start..start.saturating_add(size));
+        }
+    }
+    Ok(Some(ranges))
+}
+
+/// True where `Array.buffers()` leaves buffers out.
+fn hides(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, _) | DataType::RunEndEncoded(_, _) | DataType::Union(_, _) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| hides(field.data_type())),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _) => hides(field.data_type()),
+        _ => false,
+    }
+}

@@ -1,0 +1,23 @@
+//! Batches in from any Python object, batches out as pyarrow objects: our own small layer over the Arrow C data
+//! interface.
+//!
+//! In: [`Source::open`] takes whatever a user may call a table and [`Source::next`] gives its batches;
+//! [`batch_from_python`] takes one batch; [`schema_of`] a schema. Out: make one [`PySchema`] per output schema, then
+//! [`PySchema::batch`], [`PySchema::table`], or [`reader`] for a lazy result. Functions that may wait for a producer say
+//! whether they are to be called attached to Python or detached.
+
+mod abi;
+mod batch;
+mod capsule;
+mod export;
+mod import;
+mod lazy;
+mod pyarrow;
+mod schema;
+mod source;
+mod stream;
+
+pub(crate) use batch::batch_from_python;
+pub(crate) use lazy::{BatchStream, reader};
+pub(crate) use pyarrow::{PySchema, schema_of, type_name};
+pub(crate) use source::{Source, is_a};

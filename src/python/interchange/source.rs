@@ -1,0 +1,328 @@
+//! Any Python object that holds or gives tables, as a stream of record batches.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+
+use super::batch::{CBatch, extents};
+use super::capsule::take_stream;
+use super::pyarrow::{PySchema, declared, pyarrow, schema_of, type_name};
+use super::schema::check_same_columns;
+use super::stream::CStream;
+use crate::error::Result;
+use crate::memory::Reservation;
+use crate::python::errors::{plan, type_error};
+
+/// What one pull gave.
+pub(crate) struct Imported {
+    /// The rows, under the batch's own schema (nullability and metadata may differ from the source's).
+    pub(crate) batch: RecordBatch,
+    /// The allocations behind the first batch of the source, as address ranges, where the producer tells them.
+    pub(crate) extents: Option<Vec<Range<usize>>>,
+}
+
+/// A stream of record batches over a Python object.
+pub(crate) struct Source {
+    schema: SchemaRef,
+    pull: Pull,
+    /// Batches given so far.
+    given: usize,
+    /// A reader or iterator that can be read once; remembered when its first batch is asked for.
+    one_shot: Option<Py<PyAny>>,
+}
+
+enum Pull {
+    Batch {
+        batch: CBatch,
+        object: Py<PyAny>,
+    },
+    /// Pulled by Python's `next`, so that exceptions keep their identity and each batch shows its own schema.
+    Python {
+        iterator: Py<PyAny>,
+        /// The element that is being read; first of all the one that told the schema.
+        current: Option<Box<Source>>,
+    },
+    Stream(CStream),
+    /// After the end or an error.
+    Done,
+}
+
+impl Source {
+    /// Opens `object`. `schema` is needed for an iterator that may be empty; where the source has one of its own, names
+    /// and types must be the same. No batch is asked for, but of a plain iterator without `schema`.
+    pub(crate) fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
+        let py = object.py();
+        let names = pyarrow(py)?;
+        if object.is_instance(names.record_batch.bind(py))?
+            && let Some(batch) = CBatch::from_python(object)?
+        {
+            return Self::of_batch(batch, object, schema);
+        }
+        if object.is_instance(names.table.bind(py))? {
+            return Self::of_reader(&object.call_method0(intern!(py, "to_reader"))?, schema, false);
+        }
+        if object.is_instance(names.reader.bind(py))? {
+            return Self::of_reader(object, schema, true);
+        }
+        if is_a(object, "pyarrow.dataset", "Dataset")? {
+            let scanner = object.call_method0(intern!(py, "scanner"))?;
+            return Self::of_reader(&scanner.call_method0(intern!(py, "to_reader"))?, schema, false);
+        }
+        if is_a(object, "pyarrow.dataset", "Scanner")? {
+            return Self::of_reader(&object.call_method0(intern!(py, "to_reader"))?, schema, false);
+        }
+        if is_a(object, "polars", "LazyFrame")? {
+            let empty = object.call_method0(intern!(py, "collect_schema"))?.call_method0(intern!(py, "to_frame"))?;
+            let schema = declared(schema, Self::open(&empty, None)?.schema.clone())?;
+            let batches = object.call_method0(intern!(py, "collect_batches"))?;
+            return Self::of_iterator(&batches, Some(schema));
+        }
+        if is_a(object, "pandas", "DataFrame")? {
+            return Self::of_pandas(object, schema);
+        }
+        if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+            return Self::of_iterator(object, schema);
+        }
+        if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
+            let stream = take_stream(&method.call0()?)?;
+            let stream = py.detach(|| CStream::open(stream))?;
+            let schema = declared(schema, stream.schema().clone())?;
+            return Ok(Self::new(schema, Pull::Stream(stream)));
+        }
+        if let Some(batch) = CBatch::from_python(object)? {
+            return Self::of_batch(batch, object, schema);
+        }
+        if object.hasattr(intern!(py, "__aiter__"))? {
+            return Err(type_error(format!("{} is asynchronous; this call is not", type_name(object))));
+        }
+        let text = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
+        if text || object.is_instance_of::<PyDict>() || !object.hasattr(intern!(py, "__iter__"))? {
+            return Err(type_error(format!(
+                "a source is a table, a reader, an iterable of batches, or has __arrow_c_stream__ or \
+                 __arrow_c_array__; {} was given",
+                type_name(object)
+            )));
+        }
+        Self::of_iterator(object, schema)
+    }
+
+    fn new(schema: SchemaRef, pull: Pull) -> Self {
+        Self { schema, pull, given: 0, one_shot: None }
+    }
+
+    fn of_batch(batch: CBatch, object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
+        let schema = declared(schema, batch.schema().clone())?;
+        Ok(Self::new(schema, Pull::Batch { batch, object: object.clone().unbind() }))
+    }
+
+    fn of_reader(reader: &Bound<'_, PyAny>, schema: Option<SchemaRef>, one_shot: bool) -> PyResult<Self> {
+        let py = reader.py();
+        if one_shot {
+            refuse_seen(reader)?;
+        }
+        let schema = declared(schema, schema_of(&reader.getattr(intern!(py, "schema"))?)?)?;
+        let mut source = Self::new(schema, Pull::Python { iterator: reader.clone().unbind(), current: None });
+        source.one_shot = one_shot.then(|| reader.clone().unbind());
+        Ok(source)
+    }
+
+    fn of_pandas(frame: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
+        let py = frame.py();
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "preserve_index"), false)?;
+        if let Some(schema) = &schema {
+            options.set_item(intern!(py, "schema"), PySchema::new(py, schema.clone())?.object(py))?;
+        }
+        let table = pyarrow(py)?.table.bind(py).call_method(intern!(py, "from_pandas"), (frame,), Some(&options))?;
+        // pandas' own notes on dtypes and index say nothing true about a join's result.
+        let table = if schema.is_none() {
+            table.call_method1(intern!(py, "replace_schema_metadata"), (py.None(),))?
+        } else {
+            table
+        };
+        Self::of_reader(&table.call_method0(intern!(py, "to_reader"))?, schema, false)
+    }
+
+    fn of_iterator(iterable: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
+        refuse_seen(iterable)?;
+        let iterator = iterable.try_iter()?;
+        let one_shot = iterator.is(iterable);
+        let mut current = None;
+        let schema = match schema {
+            Some(schema) => schema,
+            None => {
+                if one_shot {
+                    remember(iterable);
+                }
+                let Some(first) = next_element(&iterator)? else {
+                    return Err(plan(format!(
+                        "{} gave no batch, so there is no schema; pass schema=",
+                        type_name(iterable)
+                    )));
+                };
+                let first = Self::open_element(&first, 0)?;
+                let schema = first.schema.clone();
+                current = Some(Box::new(first));
+                schema
+            }
+        };
+        let mut source = Self::new(schema, Pull::Python { iterator: iterator.into_any().unbind(), current });
+        source.one_shot = one_shot.then(|| iterable.clone().unbind());
+        Ok(source)
+    }
+
+    /// A batch, or a frame or table of batches, that an iterator gave.
+    fn open_element(element: &Bound<'_, PyAny>, at: usize) -> PyResult<Self> {
+        let py = element.py();
+        let tabular = element.hasattr(intern!(py, "__arrow_c_stream__"))?
+            || element.hasattr(intern!(py, "__arrow_c_array__"))?
+            || is_a(element, "pandas", "DataFrame")?;
+        if !tabular {
+            return Err(type_error(format!("element {at} of the source is no batch but {}", type_name(element))));
+        }
+        Self::open(element, None)
+    }
+
+    /// Names, types, nullability and metadata of the columns.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The next batch, None at the end and ever after. Copies for alignment are held by `copies`, where there is one,
+    /// before they are made; give that back once the batch itself is charged. An error is the last thing a source says.
+    ///
+    /// To be called detached from Python (it attaches itself where it must); attached, call [`Self::next_attached`].
+    pub(crate) fn next(&mut self, copies: Option<&mut Reservation>) -> Result<Option<Imported>> {
+        if let Some(reader) = self.one_shot.take() {
+            Python::attach(|py| remember(reader.bind(py)));
+        }
+        // Taken, so that an error or the end leaves nothing to ask again.
+        let next = match std::mem::replace(&mut self.pull, Pull::Done) {
+            Pull::Done => None,
+            Pull::Batch { batch, object } => Python::attach(|py| -> Result<_> {
+                let extents = extents(object.bind(py), batch.schema())?;
+                Ok(Some(Imported { batch: batch.import(copies)?, extents }))
+            })?,
+            Pull::Stream(mut stream) => {
+                let next = stream.next(copies)?;
+                next.map(|batch| {
+                    self.pull = Pull::Stream(stream);
+                    Imported { batch, extents: None }
+                })
+            }
+            Pull::Python { iterator, current } => {
+                Python::attach(|py| self.next_element(py, iterator.bind(py), current, copies))?
+            }
+        };
+        if let Some(imported) = &next {
+            let at = self.given;
+            check_same_columns(&self.schema, imported.batch.schema_ref(), format_args!("batch {at} of the source"))?;
+            self.given += 1;
+        }
+        Ok(next)
+    }
+
+    /// [`Self::next`] for callers that are attached to Python; a C stream is asked detached all the same.
+    pub(crate) fn next_attached(
+        &mut self,
+        py: Python<'_>,
+        copies: Option<&mut Reservation>,
+    ) -> Result<Option<Imported>> {
+        match self.pull {
+            Pull::Stream(_) => py.detach(|| self.next(copies)),
+            _ => self.next(copies),
+        }
+    }
+
+    fn next_element(
+        &mut self,
+        py: Python<'_>,
+        iterator: &Bound<'_, PyAny>,
+        mut current: Option<Box<Source>>,
+        mut copies: Option<&mut Reservation>,
+    ) -> Result<Option<Imported>> {
+        loop {
+            if let Some(mut element) = current.take()
+                && let Some(mut imported) = element.next_attached(py, copies.as_deref_mut())?
+            {
+                imported.extents = imported.extents.filter(|_| self.given == 0);
+                let current = Some(element).filter(|element| !matches!(element.pull, Pull::Done));
+                self.pull = Pull::Python { iterator: iterator.clone().unbind(), current };
+                return Ok(Some(imported));
+            }
+            let Some(element) = next_element(iterator)? else {
+                return Ok(None);
+            };
+            // The usual case goes without the detour. (A first batch takes it, for its extents.)
+            if self.given > 0
+                && element.get_type().is(pyarrow(py)?.record_batch.bind(py))
+                && let Some(batch) = CBatch::from_python(&element)?
+            {
+                check_same_columns(&self.schema, batch.schema(), format_args!("batch {} of the source", self.given))?;
+                let batch = batch.import(copies)?;
+                self.pull = Pull::Python { iterator: iterator.clone().unbind(), current: None };
+                return Ok(Some(Imported { batch, extents: None }));
+            }
+            current = Some(Box::new(Self::open_element(&element, self.given)?));
+        }
+    }
+}
+
+impl Drop for Source {
+    /// The producer's objects go now, not when this thread next attaches.
+    fn drop(&mut self) {
+        if let Pull::Python { .. } | Pull::Batch { .. } = self.pull {
+            Python::try_attach(|_| self.pull = Pull::Done);
+        }
+    }
+}
+
+/// Python's `next`.
+fn next_element<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    match iterator.cast::<PyIterator>() {
+        Ok(iterator) => iterator.clone().next().transpose(),
+        Err(_) => iterator.try_iter()?.next().transpose(),
+    }
+}
+
+/// True where `object` is an instance of `module.class`; never imports the module.
+pub(crate) fn is_a(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+    let py = object.py();
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.unbind())
+    })?;
+    match modules.bind(py).get_item(module)? {
+        Some(module) => object.is_instance(&module.getattr(class)?),
+        None => Ok(false),
+    }
+}
+
+/// The one-shot readers that were read already, by weak reference.
+fn seen(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static SEEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let seen =
+        SEEN.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weakref")?.call_method0("WeakSet")?.unbind()) })?;
+    Ok(seen.bind(py))
+}
+
+/// Objects that take no weak reference or have no hash cannot be told apart; they are let through.
+fn refuse_seen(reader: &Bound<'_, PyAny>) -> PyResult<()> {
+    if seen(reader.py())?.contains(reader).unwrap_or(false) {
+        return Err(plan(format!(
+            "this {} was read before and is empty now; open it again, or pass a table that can be read many times",
+            type_name(reader)
+        )));
+    }
+    Ok(())
+}
+
+fn remember(reader: &Bound<'_, PyAny>) {
+    // As above.
+    let _ = seen(reader.py()).and_then(|seen| seen.call_method1("add", (reader,)));
+}

@@ -1,0 +1,41 @@
+//! The Python extension module `prejoin._core`.
+//!
+//! Rules for what is added here: the body of every function, method and `__next__` runs in [`errors::guarded`];
+//! `prejoin::Error` becomes an exception by `?`, and a Python exception travels through the core as `Error::External`;
+//! long work runs in [`signals::detach_if_long`] with [`signals::interruptible`] as its cancel signal; data crosses in
+//! [`interchange`] only.
+
+mod config;
+mod errors;
+mod execution;
+mod expr;
+mod hash_join;
+mod interchange;
+mod join;
+mod pool;
+mod prepared;
+mod read;
+mod signals;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package `prejoin`; use that, not this.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    signals::remember_main_thread(module.py())?;
+    errors::register(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<config::PyConfig>()?;
+    module.add_class::<pool::PyMemoryPool>()?;
+    module.add_class::<prepared::PyPreparedBuild>()?;
+    module.add_class::<hash_join::PyHashJoin>()?;
+    module.add_class::<hash_join::PySession>()?;
+    module.add_class::<expr::PyExpr>()?;
+    module.add_function(wrap_pyfunction!(prepared::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::col, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
+    module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
+    module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    Ok(())
+}
