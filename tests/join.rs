@@ -6,6 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use prejoin::expr::{self, Expr};
 use prejoin::{
     BatchStream, Config, HashJoin, JoinType, MemoryPool, NullEquality, PartitionMode, Pool, Result, RunOptions, Source,
 };
@@ -74,12 +75,24 @@ fn rows_of(kind: JoinType, batches: &[RecordBatch]) -> Vec<Row> {
     rows
 }
 
-fn oracle(kind: JoinType, nulls_equal: bool, build: &[Key], probe: &[Key]) -> Vec<Row> {
-    let matches = |b: Key, p: Key| if b.is_none() || p.is_none() { nulls_equal && b == p } else { b == p };
+/// The residual predicate of some cases: null where the probe key is null, so that such a pair fails.
+fn residual() -> Expr {
+    let odd = (expr::build("payload") % expr::lit(3)).le(expr::probe("payload") % expr::lit(3));
+    odd.and(expr::probe("key").is_null().not().or(expr::lit(None::<i64>).eq(expr::lit(1))))
+}
+
+fn passes(i: usize, j: usize, p: Key) -> bool {
+    i % 3 <= j % 3 && p.is_some()
+}
+
+fn oracle(case: &Case<'_>) -> Vec<Row> {
+    let Case { kind, nulls_equal, build, probe, residual, .. } = *case;
+    let equal = |b: Key, p: Key| if b.is_none() || p.is_none() { nulls_equal && b == p } else { b == p };
+    let matches = |i: usize, j: usize| equal(build[i], probe[j]) && (!residual || passes(i, j, probe[j]));
     let id = |i: usize| Some(i as i64);
     let mut rows = Vec::new();
     for (j, &p) in probe.iter().enumerate() {
-        let partners: Vec<usize> = (0..build.len()).filter(|&i| matches(build[i], p)).collect();
+        let partners: Vec<usize> = (0..build.len()).filter(|&i| matches(i, j)).collect();
         match kind {
             JoinType::ProbeSemi if !partners.is_empty() => rows.push((None, None, p, id(j), None)),
             JoinType::ProbeAnti if partners.is_empty() => rows.push((None, None, p, id(j), None)),
@@ -98,7 +111,7 @@ fn oracle(kind: JoinType, nulls_equal: bool, build: &[Key], probe: &[Key]) -> Ve
         JoinType::BuildAnti | JoinType::BuildOuter | JoinType::FullOuter => !hit,
         _ => false,
     };
-    let kept = (0..build.len()).filter(|&i| keeps(probe.iter().any(|&p| matches(build[i], p))));
+    let kept = (0..build.len()).filter(|&i| keeps((0..probe.len()).any(|j| matches(i, j))));
     rows.extend(kept.map(|i| (build[i], id(i), None, None, None)));
     rows
 }
@@ -112,9 +125,15 @@ struct Case<'a> {
     cut: usize,
     batch_size: usize,
     config: Config,
+    residual: bool,
 }
 
-impl Case<'_> {
+impl<'a> Case<'a> {
+    fn plain(kind: JoinType, build: &'a [Key], probe: &'a [Key]) -> Self {
+        let (data_type, config) = (DataType::Int64, Config::default());
+        Case { kind, nulls_equal: false, build, probe, data_type, cut: 2, batch_size: 3, config, residual: false }
+    }
+
     fn join(&self) -> HashJoin {
         let schema = schema(self.data_type.clone());
         let null_equality =
@@ -122,7 +141,7 @@ impl Case<'_> {
         let probe = Source::from_batches(schema.clone(), vec![batches(&schema, self.probe, self.cut)]);
         let build = Source::from_batches(schema.clone(), vec![batches(&schema, self.build, self.cut)]);
         let join = HashJoin::builder(build, probe).on([("key", "key")]).join_type(self.kind);
-        join.null_equality(null_equality).build().unwrap()
+        join.null_equality(null_equality).filter(self.residual.then(residual)).build().unwrap()
     }
 
     fn options(&self, pool: &Arc<dyn Pool>) -> RunOptions {
@@ -140,7 +159,7 @@ impl Case<'_> {
     fn check(&self) {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let join = self.join();
-        let expected = oracle(self.kind, self.nulls_equal, self.build, self.probe);
+        let expected = oracle(self);
         assert_eq!(self.run(&join, &pool), expected, "ordinary {}", self.kind);
         drop(join);
         assert_eq!(pool.reserved(), 0);
@@ -167,7 +186,18 @@ fn matches_collect_left() {
                 for batch_size in [1, 7] {
                     for data_type in [DataType::Int64, DataType::Utf8] {
                         let config = Config::default();
-                        Case { kind, nulls_equal, build, probe, data_type, cut: 2, batch_size, config }.check();
+                        Case {
+                            kind,
+                            nulls_equal,
+                            build,
+                            probe,
+                            data_type,
+                            cut: 2,
+                            batch_size,
+                            config,
+                            residual: false,
+                        }
+                        .check();
                     }
                 }
             }
@@ -182,7 +212,7 @@ fn keys(values: std::ops::Range<i64>, max: usize) -> impl Strategy<Value = Vec<K
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// S33, S36: order included.
+    /// S33, S36, S37: order included, with and without a residual predicate.
     #[test]
     fn every_kind_matches_the_oracle(
         build in keys(-20..20, 60),
@@ -192,6 +222,7 @@ proptest! {
         batch_size in 1usize..40,
         text: bool,
         sparse: bool,
+        residual: bool,
         collide in prop_oneof![Just(0u64), Just(3u64)],
     ) {
         let data_type = if text { DataType::Utf8 } else { DataType::Int64 };
@@ -199,7 +230,7 @@ proptest! {
         let (build, probe) = (spread(&build), spread(&probe));
         for kind in KINDS {
             let config = Config { collide, ..Config::default() };
-            Case { kind, nulls_equal, build: &build, probe: &probe, data_type: data_type.clone(), cut, batch_size, config }.check();
+            Case { kind, nulls_equal, build: &build, probe: &probe, data_type: data_type.clone(), cut, batch_size, config, residual }.check();
         }
     }
 
@@ -228,7 +259,7 @@ proptest! {
         rows.extend(join.execute(1, &options).unwrap().map(|batch| batch.unwrap()));
         let mut got = rows_of(JoinType::BuildAnti, &rows);
         got.sort();
-        let mut expected = oracle(JoinType::BuildAnti, false, &build, &probe);
+        let mut expected = oracle(&Case::plain(JoinType::BuildAnti, &build, &probe));
         expected.sort();
         prop_assert_eq!(got, expected);
         drop((join, options));
@@ -277,16 +308,7 @@ fn a_million_matches_of_one_row_come_in_batches() {
 fn null_aware_anti_joins_follow_not_in() {
     let (n, one, two): (Key, Key, Key) = (None, Some(1), Some(2));
     let run = |kind, build: &[Key], probe: &[Key]| {
-        let case = Case {
-            kind,
-            nulls_equal: false,
-            build,
-            probe,
-            data_type: DataType::Int64,
-            cut: 2,
-            batch_size: 3,
-            config: Config::default(),
-        };
+        let case = Case::plain(kind, build, probe);
         let join = case.join().to_builder().null_aware(true).build().unwrap();
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         case.run(&join, &pool)

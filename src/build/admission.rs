@@ -62,8 +62,8 @@ pub(super) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
 
 /// Compares what a copy retains with what was admitted for it, and gives the difference back.
 ///
-/// `input` is the charge of the rows that were copied and are gone now, `copy` what was admitted for the copy, `retained`
-/// what the copy holds; all are bytes.
+/// `input` is the charge of the rows that were copied and are gone now, `copy` what was admitted for the copy,
+/// `retained` what the copy holds; all are bytes.
 ///
 /// # Errors
 /// [`Error::Internal`] where more is retained than `input + copy`; the reservation is as it was then.
@@ -75,14 +75,15 @@ pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, ret
             Ok(())
         }
         None => internal_err!(
-            "concatenated rows exceeded its admitted copy bound: {retained} bytes are held, {input} + {copy} were admitted"
+            "concatenation exceeded its admitted copy bound: {retained} bytes held, {input} + {copy} admitted"
         ),
     }
 }
 
-/// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to keep.
+/// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to
+/// keep (S15).
 ///
-/// `extents` are the known allocations of a foreign batch; a buffer outside of them is an allocation of its own capacity.
+/// `extents` are the known allocations of a foreign batch; a buffer outside of them counts with its own capacity.
 pub(super) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Result<bool> {
     // Start of the allocation -> (its bytes, those shown); columns may share one.
     let mut allocations: BTreeMap<usize, (usize, usize)> = BTreeMap::new();

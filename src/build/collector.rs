@@ -95,8 +95,9 @@ impl Collector {
     /// Takes one batch that was imported, e.g. over the C Data Interface. A buffer does not tell its true allocation
     /// then, so the caller does: `extents` are the address ranges of the allocations that the batch keeps alive.
     ///
-    /// Known extents are charged whole. `None` says that they are unknown: the ranges that the buffers show are charged,
-    /// and a build of this batch alone is a copy of it. That also is what to ask for a small slice of a large allocation.
+    /// Known extents are charged whole. `None` says that they are unknown: the ranges that the buffers show are
+    /// charged, and a build of this batch alone is a copy of it. That also is what to say of a small slice of a large
+    /// allocation, and of every batch but the first: a build of several batches is a copy in any case.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -106,8 +107,9 @@ impl Collector {
 
     /// Concatenates, indexes and freezes what was pushed.
     ///
-    /// A single batch is kept as it came, with the same buffers, unless it is foreign with unknown extents or shows under
-    /// half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by column.
+    /// A single batch is kept as it came, with the same buffers, unless it is foreign with unknown extents or shows
+    /// under half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by
+    /// column.
     ///
     /// # Errors
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Execution`] for byte columns that
@@ -152,8 +154,8 @@ impl Held {
         let rows = batch.num_rows();
         self.rows = self.rows.checked_add(rows).filter(|&total| total <= MAX_ROWS).ok_or_else(|| {
             Error::Execution(format!(
-                "a prepared build holds at most {MAX_ROWS} (2^32-2) rows: {} arrived, the next batch has {rows}; filter \
-                 the build side or split it",
+                "a prepared build holds at most {MAX_ROWS} (2^32-2) rows: {} arrived, the next batch has {rows}; \
+                 filter the build side or split it",
                 self.rows
             ))
         })?;
@@ -229,7 +231,7 @@ impl Held {
     }
 }
 
-/// Bytes of the inputs that each step frees, given that the steps before it are done. Foreign memory goes with the last.
+/// Bytes of the inputs that each step frees once those before it are done. Foreign memory goes with the last.
 fn freed_by(steps: &[Vec<usize>], batches: &[RecordBatch], foreign: RangeCounter) -> Vec<usize> {
     // From the last step back, so that each adds exactly what none after it holds.
     let mut held = foreign;
@@ -258,7 +260,7 @@ fn check_schema(build: &Schema, batch: &Schema) -> Result<()> {
     for (position, (wanted, found)) in build.iter().zip(batch).enumerate() {
         if wanted.name() != found.name() || wanted.data_type() != found.data_type() {
             return plan_err!(
-                "a batch does not match the build schema: column {position} is {:?} of type {}, the schema has {:?} of type {}",
+                "a batch does not match the build schema: column {position} is {:?} of type {}, not {:?} of type {}",
                 found.name(),
                 found.data_type(),
                 wanted.name(),

@@ -37,7 +37,7 @@ pub(super) fn is_flat(data_type: &DataType) -> bool {
 /// Concatenates arrays of one type, at least one; a single one is copied too.
 ///
 /// # Errors
-/// [`Error::Execution`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets; nothing is allocated then.
+/// [`Error::Execution`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets, before any allocation.
 pub(super) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
     let pieces = Pieces { arrays, cancel };
     let data_type = arrays[0].data_type();

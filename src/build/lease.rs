@@ -1,5 +1,6 @@
 //! Sharing a build's memory with somebody who does not know the build.
 
+use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn lease_data(build: &Arc<PreparedBuild>, data: &ArrayData) -> ArrayData {
 }
 
 fn lease_buffer(build: &Arc<PreparedBuild>, buffer: &Buffer) -> Buffer {
-    let owner = Arc::new((buffer.clone(), Arc::clone(build)));
+    // Neither is changed by whoever holds the lease, so a panic there leaves them whole.
+    let owner = Arc::new(AssertUnwindSafe((buffer.clone(), Arc::clone(build))));
     // A slice of no bytes points somewhere, but never to null.
     let start = NonNull::new(buffer.as_ptr().cast_mut()).unwrap_or(NonNull::dangling());
     // SAFETY: the owner holds the buffer, which keeps these bytes where they are and unchanged.

@@ -3,10 +3,14 @@
 pub mod admission;
 mod collector;
 mod concat;
+#[cfg(feature = "python")]
+mod lease;
 mod prepared;
 mod spec;
 
 pub use collector::Collector;
+#[cfg(feature = "python")]
+pub(crate) use lease::lease_batch;
 pub use prepared::PreparedBuild;
 pub use spec::{BuildSpec, NullEquality};
 pub(crate) use spec::{names, position};

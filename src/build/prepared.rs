@@ -83,7 +83,8 @@ impl PreparedBuild {
         self.key_columns.iter().any(|column| column.logical_null_count() > 0)
     }
 
-    /// The build rows in build order.
+    /// The build rows in build order. A column that holds nulls is nullable here, even where the build's schema says
+    /// that it is not: batches may differ from the schema in nullability.
     pub fn rows(&self) -> &RecordBatch {
         &self.rows
     }

@@ -75,6 +75,17 @@ impl BuildSpec {
         Self::try_new(schema, positions, null_equality)
     }
 
+    /// Like [`try_new`](Self::try_new) with key columns by name.
+    pub fn by_name_each<S: AsRef<str>>(
+        schema: SchemaRef,
+        keys: &[S],
+        null_equality: Vec<NullEquality>,
+    ) -> Result<Self> {
+        let positions =
+            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
+        Self::try_new(schema, positions, null_equality)
+    }
+
     /// Schema of the build.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -97,7 +108,7 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
     match (found.next(), found.next()) {
         (Some(position), None) => Ok(position),
         (Some(_), Some(_)) => {
-            plan_err!("the {side} side has more than one column {name:?}; name the key by its position")
+            plan_err!("the {side} side has more than one column {name:?}; name it by its position")
         }
         _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
     }

@@ -21,6 +21,8 @@ pub use kind::{JoinType, PartitionMode};
 pub use metrics::Metrics;
 pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;
+#[cfg(feature = "python")]
+pub(crate) use probe::ProbePlan;
 pub use properties::Properties;
 pub use source::{BatchStream, Source};
 pub use statistics::{Estimate, Statistics};

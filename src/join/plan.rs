@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::kind::{JoinType, PartitionMode};
@@ -216,7 +217,9 @@ impl HashJoin {
     }
 
     fn output(&self) -> Result<Output> {
-        let (build, probe) = (self.build.schema(), self.probe.schema());
+        // Batches of a build may hold nulls where its schema declares none; the held rows tell.
+        let held = self.attached.as_ref().map(|prepared| prepared.rows().schema());
+        let (build, probe) = (held.as_ref().unwrap_or(self.build.schema()), self.probe.schema());
         let projection = self.projection.as_deref();
         let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
         match &self.names {
@@ -354,7 +357,34 @@ impl HashJoin {
 
     /// Forgets the run state and keeps an attached build, so that the same join runs again.
     pub fn reset(&mut self) {
+        self.reset_run();
+    }
+
+    /// A run state of its own for the next run.
+    pub(crate) fn reset_run(&mut self) {
         self.run = Arc::new(RunState::new(self.probe.partitions()));
+    }
+
+    /// Sets the key pairs, each key a name, a position or a plain column.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for keys that are no columns; whether they suit is checked by execution.
+    pub fn set_on(&mut self, on: &[(JoinKey, JoinKey)]) -> Result<()> {
+        let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
+            Ok((build.resolve(self.build.schema(), Side::Build)?, probe.resolve(self.probe.schema(), Side::Probe)?))
+        };
+        self.on = on.iter().map(resolve).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Execution`](crate::Error::Execution) if a column outgrows its offsets.
+    pub fn run_once(&self, batch: RecordBatch, options: &RunOptions) -> Result<RecordBatch> {
+        self.check()?;
+        let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        Arc::new(plan).run_once(batch, self.limit, options.cancel.clone())
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).
@@ -536,6 +566,20 @@ impl HashJoinBuilder {
         self
     }
 
+    /// Whether unmatched build rows fill the probe's key columns with their own keys.
+    #[cfg(feature = "python")]
+    pub(crate) fn coalesce(mut self, coalesce: bool) -> Self {
+        self.join.coalesce = coalesce;
+        self
+    }
+
+    /// Names of the output columns instead of those of the inputs.
+    #[cfg(feature = "python")]
+    pub(crate) fn output_names(mut self, names: Option<Vec<String>>) -> Self {
+        self.join.names = names;
+        self
+    }
+
     /// Another build source. Refused by [`build`](Self::build) where a prepared build is attached, unless it is the same.
     pub fn build_source(mut self, build: impl Into<Source>) -> Self {
         self.join.build = build.into();
@@ -556,10 +600,7 @@ impl HashJoinBuilder {
     pub fn build(mut self) -> Result<HashJoin> {
         let join = &mut self.join;
         if let Some(on) = &self.on {
-            let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
-                Ok((build.resolve(join.build.schema(), Side::Build)?, probe.resolve(join.probe.schema(), Side::Probe)?))
-            };
-            join.on = on.iter().map(resolve).collect::<Result<_>>()?;
+            join.set_on(on)?;
         }
         if let Some(null_equality) = self.null_equality {
             join.null_equality = vec![null_equality; join.on.len()];

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
 use super::gather::{Selection, gather};
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
-use super::visited::{RowBits, VisitedShare};
+use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
 use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
 use crate::error::{Result, internal_err, plan_err};
@@ -64,6 +65,27 @@ impl ProbePlan {
     fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
         Shape { expand, misses: self.join_type.keeps_unmatched_probe() }
+    }
+}
+
+impl ProbePlan {
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size the plan allows.
+    pub(crate) fn run_once(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        limit: Option<usize>,
+        cancel: Cancel,
+    ) -> Result<RecordBatch> {
+        let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
+        let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
+        let mut probe = Probe::new(Arc::clone(self), limit, share, Arc::default(), cancel);
+        probe.push(batch)?;
+        let joined = probe.drain()?;
+        if !self.join_type.is_build_driven() {
+            return Ok(joined);
+        }
+        probe.finish()?;
+        Ok(concat_batches(&self.output.schema, [&joined, &probe.drain()?])?)
     }
 }
 
@@ -192,6 +214,23 @@ impl Probe {
             add(&metrics.output_rows, batch.num_rows());
         }
         Ok(batch)
+    }
+
+    /// All outputs up to the next push as one batch.
+    pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
+        let Some(first) = self.next_output()? else { return self.batch(self.no_columns(), 0) };
+        let mut batches = vec![first];
+        while let Some(batch) = self.next_output()? {
+            batches.push(batch);
+        }
+        match batches.len() {
+            1 => Ok(batches.remove(0)),
+            _ => Ok(concat_batches(&self.plan.output.schema, &batches)?),
+        }
+    }
+
+    fn no_columns(&self) -> Vec<ArrayRef> {
+        self.plan.output.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -43,6 +43,12 @@ impl JoinStream {
         &self.schema
     }
 
+    /// True once the build is known.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_started(&self) -> bool {
+        !matches!(self.state, State::New { .. })
+    }
+
     /// Builds or finds the build and opens the probe side, unless that is done.
     pub(crate) fn start(&mut self) -> Result<()> {
         let State::New { join, partition, options } = &self.state else { return Ok(()) };

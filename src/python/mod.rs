@@ -7,8 +7,13 @@
 
 mod config;
 mod errors;
+mod execution;
+mod expr;
+mod hash_join;
 mod interchange;
+mod join;
 mod pool;
+mod prepared;
 mod read;
 mod signals;
 
@@ -22,6 +27,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<config::PyConfig>()?;
     module.add_class::<pool::PyMemoryPool>()?;
+    module.add_class::<prepared::PyPreparedBuild>()?;
+    module.add_class::<hash_join::PyHashJoin>()?;
+    module.add_class::<hash_join::PySession>()?;
+    module.add_class::<expr::PyExpr>()?;
+    module.add_function(wrap_pyfunction!(prepared::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::col, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
     Ok(())

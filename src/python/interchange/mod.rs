@@ -18,6 +18,6 @@ mod source;
 mod stream;
 
 pub(crate) use batch::batch_from_python;
-pub(crate) use lazy::{BatchStream, reader, reader_from_iterator};
+pub(crate) use lazy::{BatchStream, reader};
 pub(crate) use pyarrow::{PySchema, schema_of, type_name};
-pub(crate) use source::{Imported, Source};
+pub(crate) use source::{Source, is_a};

@@ -175,6 +175,9 @@ fn check(node: &ArrowSchema) -> Result<()> {
             node.n_children
         );
     }
+    if format.starts_with("w:-") || format.starts_with("+w:-") {
+        return plan_err!("column {name:?} has a negative fixed size, format {format:?}");
+    }
     for child in children(node)? {
         check(child)?;
     }

@@ -291,7 +291,7 @@ fn next_element<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py,
 }
 
 /// True where `object` is an instance of `module.class`; never imports the module.
-fn is_a(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
+pub(crate) fn is_a(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyResult<bool> {
     let py = object.py();
     static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {

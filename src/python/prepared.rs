@@ -1,0 +1,196 @@
+//! `prejoin.PreparedBuild` and `prejoin.prepare`.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::config::PyConfig;
+use super::errors::{guarded, plan};
+use super::interchange::{PySchema, Source, schema_of, type_name};
+use super::join::JoinCache;
+use super::pool::PyMemoryPool;
+use super::signals::interruptible;
+use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, lease_batch};
+use crate::config::Config;
+use crate::memory::{Pool, Reservation};
+
+/// The build side of a hash join, prepared once: rows, index and memory charge. Immutable; any number of joins and
+/// threads probe it at once.
+#[pyclass(name = "PreparedBuild", module = "prejoin", frozen)]
+pub(crate) struct PyPreparedBuild {
+    pub(crate) build: Arc<PreparedBuild>,
+    /// Joins attached to this build by `prejoin.join`.
+    pub(crate) joins: JoinCache,
+}
+
+impl PyPreparedBuild {
+    pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
+        Self { build, joins: JoinCache::default() }
+    }
+
+    fn key_names(&self) -> Vec<&str> {
+        self.build.keys().iter().map(|&key| self.build.schema().field(key).name().as_str()).collect()
+    }
+}
+
+#[pymethods]
+impl PyPreparedBuild {
+    /// The pyarrow.Schema of the build.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| Ok(PySchema::new(py, self.build.schema().clone())?.object(py).clone()))
+    }
+
+    /// Names of the key columns, in key order.
+    #[getter]
+    fn keys(&self) -> Vec<String> {
+        self.key_names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Whether null matches null, for each key.
+    #[getter]
+    fn null_equal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.build.null_equality().iter().map(|equality| equality.nulls_equal()))
+    }
+
+    /// Number of build rows, duplicates and null keys included.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.build.num_rows()
+    }
+
+    /// Number of distinct keys that a probe can match.
+    #[getter]
+    fn num_keys(&self) -> usize {
+        self.build.num_keys()
+    }
+
+    /// True where no key that a probe can match stands in two rows.
+    #[getter]
+    fn is_unique(&self) -> bool {
+        self.build.is_unique()
+    }
+
+    /// Which index was made: "dense", "hashed", "bytes" or "rows".
+    #[getter]
+    fn index_kind(&self) -> String {
+        self.build.index_kind().to_string()
+    }
+
+    /// Bytes charged to the pool for as long as the build lives.
+    #[getter]
+    fn reserved_bytes(&self) -> usize {
+        self.build.reserved_bytes()
+    }
+
+    /// Bytes by part: "rows", "index" (keys to groups), "groups" (groups to rows), and their sum "reserved".
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (index, groups) = (self.build.index().memory_size(), self.build.groups().memory_size());
+        let reserved = self.build.reserved_bytes();
+        let parts = PyDict::new(py);
+        parts.set_item("rows", reserved.saturating_sub(index + groups))?;
+        parts.set_item("index", index)?;
+        parts.set_item("groups", groups)?;
+        parts.set_item("reserved", reserved)?;
+        Ok(parts)
+    }
+
+    /// The build rows in build order as a pyarrow.Table that shares the build's memory and keeps the build alive.
+    fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let rows = lease_batch(&self.build, self.build.rows());
+            PySchema::new(py, rows.schema())?.table(py, &[rows])
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.build.num_rows()
+    }
+
+    /// Never shows table contents.
+    fn __repr__(&self) -> String {
+        let columns: Vec<String> =
+            self.build.schema().fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
+        format!(
+            "PreparedBuild({}; keys={:?}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
+            columns.join(", "),
+            self.key_names(),
+            self.build.num_rows(),
+            self.build.num_keys(),
+            self.build.index_kind(),
+            self.build.reserved_bytes()
+        )
+    }
+}
+
+/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, and returns the finished handle.
+#[pyfunction]
+#[pyo3(signature = (source, on, *, schema=None, null_equal=None, pool=None, config=None))]
+pub(super) fn prepare(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    on: &Bound<'_, PyAny>,
+    schema: Option<&Bound<'_, PyAny>>,
+    null_equal: Option<&Bound<'_, PyAny>>,
+    pool: Option<&Bound<'_, PyMemoryPool>>,
+    config: Option<&Bound<'_, PyConfig>>,
+) -> PyResult<PyPreparedBuild> {
+    guarded(|| {
+        let names = key_names(on)?;
+        let null_equality = null_equalities(null_equal, names.len())?;
+        let source = Source::open(source, schema.map(schema_of).transpose()?)?;
+        let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
+        let pool = PyMemoryPool::resolve(pool);
+        let collector = Collector::new(spec, &pool, config_of(config), interruptible());
+        Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+    })
+}
+
+/// Feeds `collector`. Pulling stays attached to Python, which is where most sources live; the work is done detached.
+pub(crate) fn collect(
+    py: Python<'_>,
+    mut collector: Collector,
+    mut source: Source,
+    pool: &Arc<dyn Pool>,
+) -> PyResult<Arc<PreparedBuild>> {
+    loop {
+        let mut copies = Reservation::new(pool, "alignment copy");
+        match source.next_attached(py, Some(&mut copies))? {
+            Some(imported) => collector.push_foreign(imported.batch, imported.extents)?,
+            None => break,
+        }
+    }
+    drop(source);
+    Ok(py.detach(|| collector.finish())?)
+}
+
+pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> Config {
+    config.map(|config| config.get().config.clone()).unwrap_or_default()
+}
+
+/// A name or a sequence of names.
+pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(name) = on.extract::<String>() {
+        return Ok(vec![name]);
+    }
+    on.extract::<Vec<String>>()
+        .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
+}
+
+/// One bool for all keys, or one for each.
+pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> PyResult<Vec<NullEquality>> {
+    let equality = |equal: bool| if equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
+    let Some(given) = given else { return Ok(vec![NullEquality::default(); keys]) };
+    if let Ok(equal) = given.extract::<bool>() {
+        return Ok(vec![equality(equal); keys]);
+    }
+    match given.extract::<Vec<bool>>() {
+        Ok(each) if each.len() == keys => Ok(each.into_iter().map(equality).collect()),
+        Ok(each) => Err(plan(format!(
+            "null_equal has {} entries for {keys} keys; give one bool, or one for each key",
+            each.len()
+        ))),
+        Err(_) => Err(plan(format!("null_equal is a bool or a list of bools, {} was given", type_name(given)))),
+    }
+}

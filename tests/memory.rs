@@ -1,0 +1,296 @@
+//! Memory: what is charged against what the heap really holds, seen by a counting allocator.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal256Array, FixedSizeBinaryArray, Int64Array, NullArray, RecordBatch,
+    StringArray, UInt8Array,
+};
+use arrow_buffer::{Buffer, NullBuffer, i256};
+use arrow_schema::DataType;
+use arrow_select::concat::concat_batches;
+use prejoin::admission::copy_bound;
+use prejoin::{BuildSpec, Cancel, Collector, Config, Error, IndexKind, MemoryPool, NullEquality, Pool, RangeCounter};
+use proptest::prelude::*;
+
+/// Counts the bytes that each thread holds; tests run on one thread each, so they do not see each other. `realloc` is
+/// the trait's own, which holds the old and the new block together.
+struct Counting;
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system allocator unchanged; the counters are plain cells without destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.get() + layout.size() as isize;
+        HELD.set(held);
+        PEAK.set(PEAK.get().max(held));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.set(HELD.get() - layout.size() as isize);
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that this thread holds now, against any earlier reading.
+fn held() -> isize {
+    HELD.get()
+}
+
+/// The largest growth of the heap while `work` runs, and its result.
+fn peak_growth<T>(work: impl FnOnce() -> T) -> (isize, T) {
+    let before = held();
+    PEAK.set(before);
+    let result = work();
+    (PEAK.get() - before, result)
+}
+
+fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
+    let columns = columns.into_iter().enumerate();
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(i, array)| (i.to_string(), array, true))).unwrap()
+}
+
+/// A collector of builds of the batch's schema, keyed by the first column.
+fn collector(batch: &RecordBatch, pool: &Arc<dyn Pool>, cancel: Cancel) -> Collector {
+    let spec = BuildSpec::try_new(batch.schema(), vec![0], vec![NullEquality::NullEqualsNothing]).unwrap();
+    Collector::new(spec, pool, Config::default(), cancel)
+}
+
+/// 5% and 64 KiB more than what is charged.
+fn tolerance(charge: usize) -> isize {
+    (charge + charge / 20 + 64 * 1024) as isize
+}
+
+/// A nullable int64 key and payload columns of one type; rows are numbered from `rows.start`.
+fn rows_of(data_type: &DataType, rows: Range<i64>) -> RecordBatch {
+    let payload = || -> ArrayRef {
+        match data_type {
+            DataType::Int64 => Arc::new(Int64Array::from_iter_values(rows.clone())),
+            DataType::Utf8 => {
+                Arc::new(StringArray::from_iter(rows.clone().map(|i| (i % 9 != 0).then(|| format!("row {i}")))))
+            }
+            _ => Arc::new(rows.clone().map(|i| (i % 9 != 0).then_some(i % 2 == 0)).collect::<BooleanArray>()),
+        }
+    };
+    let key = Int64Array::from_iter(rows.clone().map(|i| (i % 100 != 0).then_some(i * 32)));
+    batch(vec![Arc::new(key), payload(), payload()])
+}
+
+/// The batches of one preparation, made one by one.
+fn layout(data_type: &DataType, size: i64, sliced: bool) -> Box<dyn Iterator<Item = RecordBatch>> {
+    let (data_type, starts) = (data_type.clone(), (0..ROWS).step_by(size as usize));
+    match sliced {
+        true => {
+            let all = rows_of(&data_type, 0..ROWS);
+            Box::new(starts.map(move |start| all.slice(start as usize, size.min(ROWS - start) as usize)))
+        }
+        false => Box::new(starts.map(move |start| rows_of(&data_type, start..ROWS.min(start + size)))),
+    }
+}
+
+/// No power of two: a buffer that grows by doubling shows.
+const ROWS: i64 = 70_000;
+
+/// After each push, at each look at the stop signal, at the peak and at the end, the heap holds no more than is
+/// charged. Array and schema metadata are outside the charge: what batches hold beyond their buffers is allowed for
+/// until they go.
+#[test]
+fn heap_growth_stays_within_the_charge() {
+    for data_type in [DataType::Int64, DataType::Utf8, DataType::Boolean] {
+        for (size, sliced) in [(ROWS, false), (8192, false), (1000, false), (8192, true), (64, true)] {
+            let case = format!("{data_type}, {size} rows a batch, sliced {sliced}");
+            let start = held();
+            let batches: Vec<RecordBatch> = layout(&data_type, size, sliced).collect();
+            let mut counter = RangeCounter::default();
+            let buffers: usize = batches.iter().map(|batch| counter.add_batch(batch)).sum();
+            drop(counter);
+            let metadata = held() - start - buffers as isize;
+            drop(batches);
+            assert_eq!(held(), start);
+
+            let counting = Arc::new(MemoryPool::unlimited());
+            let pool: Arc<dyn Pool> = counting.clone();
+            let (charged, finishing) = (counting.clone(), Arc::new(AtomicBool::new(false)));
+            let watched = finishing.clone();
+            let watch = Cancel::with_hook(move || {
+                let now = (held() - start, charged.reserved());
+                let peak = (PEAK.get() - start, charged.peak());
+                let fits = |(grown, charge)| grown <= tolerance(charge) + metadata;
+                match !watched.load(Ordering::Relaxed) || fits(now) && fits(peak) {
+                    true => Ok(()),
+                    false => Err(Error::Internal(format!("(held, charged): now {now:?}, peak {peak:?}"))),
+                }
+            });
+            let mut batches = layout(&data_type, size, sliced).peekable();
+            let mut collector = collector(batches.peek().unwrap(), &pool, watch);
+            for batch in batches {
+                collector.push(batch).unwrap();
+                assert!(held() - start <= tolerance(pool.reserved()) + metadata, "{case}");
+            }
+            finishing.store(true, Ordering::Relaxed);
+            let before = held() - start;
+            let (growth, build) = peak_growth(|| collector.finish().unwrap_or_else(|error| panic!("{case}: {error}")));
+            let (peak, retained) = (before + growth, held() - start);
+            // The general index charges its scratch after the fact.
+            let whole = build.index_kind() != IndexKind::Rows;
+            assert!(
+                !whole || peak <= tolerance(counting.peak()) + metadata,
+                "{case}: peak {peak} of {}",
+                counting.peak()
+            );
+            assert!(retained <= tolerance(build.reserved_bytes()), "{case}: {retained} of {}", build.reserved_bytes());
+        }
+    }
+}
+
+/// S16: 65,536 rows (nullable int64 key `i*32`, int64 payload) in batches of 32, 64 or 8192 rows fit a pool of 4.5 MiB,
+/// as slices of one table and as batches of their own; the aim is 2.5 MiB.
+#[test]
+fn small_batches_fit_a_small_pool() {
+    const ROWS: i64 = 65_536;
+    for (size, sliced) in [32, 64, 8192].into_iter().flat_map(|size| [(size, false), (size, true)]) {
+        let table = |start: i64, rows: i64| {
+            let key = Int64Array::from_iter((start..start + rows).map(|i| Some(i * 32)));
+            batch(vec![Arc::new(key), Arc::new(Int64Array::from_iter_values(start..start + rows))])
+        };
+        let starts = (0..ROWS).step_by(size as usize);
+        let batches: Vec<RecordBatch> = match sliced {
+            true => {
+                let all = table(0, ROWS);
+                starts.map(|start| all.slice(start as usize, size as usize)).collect()
+            }
+            false => starts.map(|start| table(start, size)).collect(),
+        };
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(9 << 19));
+        let mut collector = collector(&batches[0], &pool, Cancel::default());
+        batches.into_iter().try_for_each(|batch| collector.push(batch)).unwrap();
+        let build = collector.finish().unwrap();
+        assert_eq!((build.num_rows(), build.num_keys()), (65_536, 65_536));
+        assert_eq!(pool.reserved(), build.reserved_bytes());
+        drop(build);
+        assert_eq!(pool.reserved(), 0);
+    }
+}
+
+/// S17: a Boolean batch without nulls and one null row after it: the validity of all is admitted before it is made.
+#[test]
+fn concat_admits_validity_for_non_nullable_input_arrays() {
+    let full = batch(vec![Arc::new(BooleanArray::from(vec![true; 100_000]))]);
+    let null = batch(vec![Arc::new(BooleanArray::from(vec![None]))]);
+    let admitted = copy_bound(&[full.clone(), null.clone()]).unwrap();
+    let schema = full.schema();
+    let (growth, rows) = peak_growth(|| concat_batches(&schema, [&full, &null]).unwrap());
+    let buffers = RangeCounter::default().add_batch(&rows);
+    assert!(buffers <= admitted, "{buffers} bytes of buffers, {admitted} admitted");
+    assert!(growth <= admitted as isize + 1024, "{growth} bytes allocated, {admitted} admitted, 1 KiB of metadata");
+
+    let counting = Arc::new(MemoryPool::unlimited());
+    let pool: Arc<dyn Pool> = counting.clone();
+    let mut collector = collector(&full, &pool, Cancel::default());
+    collector.push(full.clone()).unwrap();
+    collector.push(null).unwrap();
+    let before = pool.reserved();
+    assert_eq!(collector.finish().unwrap().rows().column(0).null_count(), 1);
+    assert!(counting.peak() >= before + buffers);
+}
+
+/// S9: what one allocation of each kind is charged is what the heap holds of it.
+#[test]
+fn the_counter_agrees_with_the_heap() {
+    let kinds: [fn() -> ArrayRef; 4] = [
+        || Arc::new(Int64Array::from(vec![7; 100_000])),
+        || Arc::new(StringArray::from(vec!["some text"; 10_000])),
+        || Arc::new(BooleanArray::from(vec![Some(true); 100_000])),
+        || Arc::new(Int64Array::from(vec![Some(7); 100_000]).slice(99_000, 10)),
+    ];
+    for make in kinds {
+        let start = held();
+        let array = make();
+        let (heap, charge) = (held() - start, RangeCounter::default().add_array(&array) as isize);
+        assert!((charge..charge + 1024).contains(&heap), "{heap} bytes held, {charge} charged");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// S9: the counter is the union of ranges, whatever their order, overlap and contact; a set of bytes is the oracle.
+    #[test]
+    fn ranges_are_counted_once(ranges in prop::collection::vec((0..200_usize, 0..40_usize), 0..60)) {
+        let (mut counter, mut oracle) = (RangeCounter::default(), BTreeSet::new());
+        for (start, len) in ranges {
+            let before = oracle.len();
+            oracle.extend(start..start + len);
+            prop_assert_eq!(counter.add_range(start..start + len), oracle.len() - before);
+            prop_assert_eq!(counter.total(), oracle.len());
+        }
+    }
+
+    /// S11, S17: for random columns of flat types, cut at random, concatenation allocates no more than is admitted, and
+    /// the build's rows are those of Arrow's concatenation.
+    #[test]
+    fn admitted_is_at_least_what_is_allocated(
+        (columns, parts) in (prop::collection::vec(0..7_u8, 1..4), prop::collection::vec(
+            (prop::collection::vec((any::<i64>(), 0..30_usize), 0..90), 0.0..1.0, any::<bool>()), 2..8,
+        ))
+    ) {
+        let batches: Vec<RecordBatch> = parts.iter().map(|(rows, keep, nulls)| {
+            let arrays = columns.iter().map(|&kind| flat(kind, rows, *nulls)).collect();
+            let skip = (rows.len() as f64 * keep) as usize;
+            batch(arrays).slice(skip, (rows.len() - skip).div_ceil(2))
+        }).collect();
+        let admitted = copy_bound(&batches).unwrap();
+        let schema = batches[0].schema();
+        let (growth, rows) = peak_growth(|| concat_batches(&schema, &batches).unwrap());
+        let buffers = RangeCounter::default().add_batch(&rows);
+        prop_assert!(buffers <= admitted, "{} bytes of buffers, {} admitted", buffers, admitted);
+        // Arrow's array metadata: per column, and per array of it where it goes through `ArrayData`.
+        let metadata = columns.len() * (1024 + batches.len() * 1024);
+        prop_assert!(growth as usize <= admitted + metadata, "{} bytes allocated, {} admitted", growth, admitted);
+
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+        let mut collector = collector(&batches[0], &pool, Cancel::default());
+        batches.iter().for_each(|batch| collector.push(batch.clone()).unwrap());
+        let build = collector.finish().unwrap();
+        prop_assert_eq!(build.rows(), &rows);
+        let own = RangeCounter::default().add_batch(build.rows());
+        let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
+        prop_assert_eq!(rest, own, "rows are charged exactly");
+        let copied = batches.iter().filter(|batch| batch.num_rows() > 0).count() > 1;
+        prop_assert!(!copied || own <= admitted, "{} bytes copied, {} admitted", own, admitted);
+    }
+}
+
+/// A column of one of the flat types from (value, length) pairs; with `nulls`, every odd value is null.
+fn flat(kind: u8, rows: &[(i64, usize)], nulls: bool) -> ArrayRef {
+    let rows = || rows.iter().map(|&(value, len)| (!nulls || value % 2 == 0).then_some((value, len)));
+    let validity = || nulls.then(|| NullBuffer::from_iter(rows().map(|row| row.is_some())));
+    match kind {
+        0 => Arc::new(rows().map(|row| row.map(|(value, _)| value)).collect::<Int64Array>()),
+        1 => Arc::new(rows().map(|row| row.map(|(value, _)| value as u8)).collect::<UInt8Array>()),
+        2 => Arc::new(rows().map(|row| row.map(|(value, _)| value > 0)).collect::<BooleanArray>()),
+        3 => Arc::new(rows().map(|row| row.map(|(value, len)| value.to_string().repeat(len))).collect::<StringArray>()),
+        4 => {
+            let bytes: Vec<u8> =
+                rows().flat_map(|row| row.map_or([0; 3], |(value, len)| [value as u8, len as u8, 1])).collect();
+            Arc::new(FixedSizeBinaryArray::new(3, Buffer::from(bytes), validity()))
+        }
+        5 => Arc::new(Decimal256Array::from_iter(rows().map(|row| row.map(|(value, _)| i256::from(value))))),
+        _ => Arc::new(NullArray::new(rows().count())),
+    }
+}
