@@ -128,8 +128,10 @@ impl Collector {
             scratch: &mut scratch,
             cancel: &self.cancel,
         };
-        let (index, groups) = KeyIndex::build(&keys, &nulls_equal, context)?;
-        Ok(Arc::new(PreparedBuild::new(self.spec, rows, index, groups, reservation)))
+        let index = KeyIndex::build(&keys, &nulls_equal, context)?;
+        drop(scratch);
+        let build = PreparedBuild::try_new(self.spec, rows, index, reservation, &self.config, &self.cancel)?;
+        Ok(Arc::new(build))
     }
 
     /// Runs one step; what is held goes with its error.

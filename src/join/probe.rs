@@ -10,6 +10,7 @@ use arrow_select::concat::concat_batches;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
+use super::filter::FilterShare;
 use super::gather::{Selection, gather};
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
@@ -62,6 +63,11 @@ impl ProbePlan {
         }
     }
 
+    /// True where a probe row without a match changes what comes out: a dynamic filter must keep it.
+    pub(super) fn needs_every_probe_row(&self) -> bool {
+        self.join_type.keeps_unmatched_probe() || self.null_aware
+    }
+
     fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
         Shape { expand, misses: self.join_type.keeps_unmatched_probe() }
@@ -78,7 +84,7 @@ impl ProbePlan {
     ) -> Result<RecordBatch> {
         let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
         let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
-        let mut probe = Probe::new(Arc::clone(self), limit, share, Arc::default(), cancel);
+        let mut probe = Probe::new(Arc::clone(self), limit, share, None, Arc::default(), cancel);
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {
@@ -99,6 +105,8 @@ pub struct Probe {
     metrics: Arc<JoinMetrics>,
     cancel: Cancel,
     share: Option<VisitedShare>,
+    /// Held for as long as probe rows are read.
+    filter: Option<FilterShare>,
     input: Option<Input>,
     entries: Entries,
     hits: Hits,
@@ -116,6 +124,7 @@ impl Probe {
         plan: Arc<ProbePlan>,
         limit: Option<usize>,
         share: Option<VisitedShare>,
+        filter: Option<FilterShare>,
         metrics: Arc<JoinMetrics>,
         cancel: Cancel,
     ) -> Self {
@@ -125,6 +134,7 @@ impl Probe {
             metrics,
             cancel,
             share,
+            filter,
             input: None,
             entries: Entries::default(),
             hits: Hits::default(),
@@ -186,6 +196,7 @@ impl Probe {
         if std::mem::replace(&mut self.finished, true) {
             return plan_err!("a probe is finished once");
         }
+        self.filter = None;
         let Some(share) = &mut self.share else { return Ok(()) };
         if share.close() && self.left > 0 && !self.nothing_left() {
             let share = self.share.as_ref().map(|share| &share.visited);
