@@ -10,10 +10,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, record_batch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_select::filter::filter_record_batch;
 use prejoin::expr::{Expr, Literal, build, lit, probe};
 use prejoin::{
-    BatchStream, Cancel, Config, Error, Estimate, ExplainFormat, HashJoin, JoinKey, JoinType, MemoryPool, Metrics,
-    NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source,
+    BatchStream, Cancel, Config, DynamicFilter, Error, Estimate, ExplainFormat, HashJoin, JoinKey, JoinType,
+    MemoryPool, Metrics, NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -174,22 +175,35 @@ fn projection_pushdown_preserves_rows() {
     }
 }
 
-/// S34, S21, S22: consumers at once, each with its own probe partitions and predicate, over one build; the charge does not
-/// change.
+/// S34, S21, S22, S42: consumers at once, each with its own probe partitions, predicate and filter, over one build; the
+/// charge does not change, and a filter that is left is a lease.
 #[test]
-fn consumers_run_at_once() {
+fn reuses_data_with_independent_dynamic_filters() {
     let pool = unlimited();
     let build_rows: Vec<(i64, i64)> = (0..2000).map(|i| (i % 500, i)).collect();
     let prepared = prepare(&join(Source::schema_only(schema())), &build_rows, &pool);
     let reserved = pool.reserved();
     assert_eq!(reserved, prepared.reserved_bytes());
-    let consumer = |i: i64| {
-        let partitions: [Vec<(i64, i64)>; 2] =
-            [0, 250].map(|from| (from..from + 250).map(|key| (key, 1000 + i)).collect());
+    let filtered = |filter: &Arc<DynamicFilter>, i: i64| {
+        let scan = Arc::clone(filter);
+        let probe_source = Source::new(schema(), 2, move |partition| {
+            assert!(scan.is_complete(), "the filter is complete before the first probe batch is asked for");
+            let from = [0, 500][partition] / 2;
+            let keys = (from..from + 250).flat_map(|key| [key, key + 500]);
+            let batch = table(&keys.map(|key| (key, 1000 + i)).collect::<Vec<_>>());
+            let kept = filter_record_batch(&batch, &scan.evaluate(&batch)?)?;
+            assert_eq!((batch.num_rows(), kept.num_rows()), (500, 250));
+            Ok(BatchStream::from_batches(schema(), vec![kept]))
+        });
         let (payload, bound) = (build("payload"), probe("payload"));
-        let filter = if i % 2 == 0 { payload.gt(bound) } else { payload.lt(bound) };
-        let task = join(source(&[&partitions[0], &partitions[1]])).to_builder().filter(Some(filter)).build().unwrap();
-        let task = task.with_prepared_build(Arc::clone(&prepared)).unwrap();
+        let predicate = if i % 2 == 0 { payload.gt(bound) } else { payload.lt(bound) };
+        let task = join(probe_source).to_builder().filter(Some(predicate)).dynamic_filter(Some(Arc::clone(filter)));
+        task.build().unwrap().with_prepared_build(Arc::clone(&prepared)).unwrap()
+    };
+    let consumer = |i: i64| {
+        let filter = DynamicFilter::try_new(schema(), ["key"]).unwrap();
+        let task = filtered(&filter, i);
+        assert!(!filter.is_complete());
         let options = RunOptions { batch_size: 7, pool: Arc::clone(&pool), ..RunOptions::default() };
         let got = thread::scope(|scope| {
             let run = |partition| task.execute(partition, &options).unwrap().map(Result::unwrap).collect::<Vec<_>>();
@@ -201,10 +215,20 @@ fn consumers_run_at_once() {
         let expected: Vec<Row> = matches.filter(|row| passes(row.1)).map(|row| pair(row, (row.0, 1000 + i))).collect();
         assert_eq!(rows(&got), expected);
         assert_eq!((task.metrics().input_rows, task.metrics().output_rows), (500, expected.len() as u64));
+        assert!(filter.is_complete());
+        filter
     };
-    thread::scope(|scope| (0..4).for_each(|i| _ = scope.spawn(move || consumer(i))));
+    let idle = DynamicFilter::try_new(schema(), ["key"]).unwrap();
+    let waiting = filtered(&idle, 9);
+    let filters: Vec<_> = thread::scope(|scope| {
+        let consumers: Vec<_> = (0..4).map(|i| scope.spawn(move || consumer(i))).collect();
+        consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect()
+    });
+    assert!(!idle.is_complete(), "the runs of others do not complete it");
     assert_eq!(pool.reserved(), reserved);
-    drop(prepared);
+    drop((prepared, waiting, idle));
+    assert_eq!(pool.reserved(), reserved);
+    drop(filters);
     assert_eq!(pool.reserved(), 0);
 }
 
@@ -630,10 +654,14 @@ fn explain_shows_every_choice() {
         .unwrap();
     let prepared = prepare(&plain, &[(1, 2), (2, 5), (2, 6)], &pool);
     let attached = plain.clone().with_prepared_build(prepared).unwrap();
+    let filter = DynamicFilter::try_new(schema(), ["key"]).unwrap();
+    let filtered = plain.to_builder().dynamic_filter(Some(filter)).build().unwrap();
     let line = "HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.key, probe.key)], \
                 filter=build.payload < probe.payload, projection=[probe.payload, build.key], limit=7, \
                 null_equality=NullEqualsNothing";
     assert_eq!(plain.explain(ExplainFormat::Indent), line);
+    let empty = "dynamic_filter=DynamicFilter [ empty ]";
+    assert_eq!(filtered.explain(ExplainFormat::Indent), format!("{line}, {empty}"));
     assert_eq!(attached.explain(ExplainFormat::Indent), format!("{line}, prepared_build=3 rows"));
     assert_eq!(
         attached.explain(ExplainFormat::Tree),
