@@ -1,4 +1,6 @@
-//! Prepared builds as their users see them: preparing, attaching, running, and what is told about them.
+//! Prepared builds as their users see them: preparing, attaching, running, and what is told about them. Of the tests that
+//! S51 names, those of admission are in `build.rs` and `memory.rs`, those of membership in `filter.rs`, and the oracle's is
+//! in `join.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
