@@ -107,6 +107,7 @@ impl Default for RunOptions {
 /// The public fields are open to change; every execution validates them again (S26).
 ///
 /// ```
+/// # // S49: this example runs as a doctest.
 /// use std::sync::Arc;
 /// use arrow_array::{record_batch, RecordBatch};
 /// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
