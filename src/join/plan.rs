@@ -9,7 +9,7 @@ use super::filter::{DynamicFilter, FilterShare};
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
-use super::probe::{Probe, ProbePlan};
+use super::probe::{Probe, ProbeKey, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
@@ -18,6 +18,7 @@ use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
 use crate::expr::{ColumnId, Expr, Predicate, Side};
+use crate::index::{comparable, key_type};
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -106,6 +107,7 @@ impl Default for RunOptions {
 /// The public fields are open to change; every execution validates them again (S26).
 ///
 /// ```
+/// # // S49: this example runs as a doctest.
 /// use std::sync::Arc;
 /// use arrow_array::{record_batch, RecordBatch};
 /// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
@@ -257,7 +259,7 @@ impl HashJoin {
                     probe.fields().len()
                 );
             };
-            if b.data_type() != p.data_type() {
+            if !comparable(b.data_type(), p.data_type()) {
                 return plan_err!(
                     "key types must match: build column {:?} is {}, probe column {:?} is {}; cast one of them",
                     b.name(),
@@ -443,10 +445,17 @@ impl HashJoin {
     /// The plan of a probe of `build`, validated now.
     pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
+        let probe_schema = self.probe.schema();
+        let key = |(i, &(build_key, probe_key)): (usize, &(usize, usize))| {
+            let indexed = key_type(self.build.schema().field(build_key).data_type());
+            let reads = build.index().reads(i, &indexed, probe_schema.field(probe_key).data_type());
+            ProbeKey { column: probe_key, coerced: (!reads).then_some(indexed) }
+        };
+        let probe_keys = self.on.iter().enumerate().map(key).collect();
         Ok(ProbePlan {
             build,
-            probe_schema: self.probe.schema().clone(),
-            probe_keys: self.on.iter().map(|&(_, probe)| probe).collect(),
+            probe_schema: probe_schema.clone(),
+            probe_keys,
             join_type: self.join_type,
             null_aware: self.null_aware,
             predicate,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 
 use super::JoinType;
@@ -19,16 +19,35 @@ use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
 use crate::error::{Result, internal_err, plan_err};
 use crate::expr::{Predicate, Side};
-use crate::index::{Hits, NONE};
+use crate::index::{Coerced, Hits, NONE, coerce};
 use crate::memory::Pool;
+
+/// One key column of the probe side.
+#[derive(Debug)]
+pub(crate) struct ProbeKey {
+    /// Position in the probe schema.
+    pub(crate) column: usize,
+    /// The type that the index has it in, where probes must be brought to it.
+    pub(crate) coerced: Option<DataType>,
+}
+
+impl ProbeKey {
+    fn read(&self, batch: &RecordBatch) -> Result<Coerced> {
+        let keys = batch.column(self.column);
+        match &self.coerced {
+            Some(data_type) => coerce(keys, data_type),
+            None => Ok(Coerced { keys: keys.clone(), missing: None }),
+        }
+    }
+}
 
 /// A validated join over one build: everything that its probes share and none of them changes.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
     pub(crate) probe_schema: SchemaRef,
-    /// Positions of the key columns in the probe schema, in key order.
-    pub(crate) probe_keys: Vec<usize>,
+    /// In key order.
+    pub(crate) probe_keys: Vec<ProbeKey>,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
     pub(crate) predicate: Option<Predicate>,
@@ -156,6 +175,7 @@ impl Probe {
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
+    #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
         self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
     }
@@ -178,10 +198,10 @@ impl Probe {
         }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        let keys: Vec<ArrayRef> = self.plan.probe_keys.iter().map(|&key| batch.column(key).clone()).collect();
+        let keys = self.plan.probe_keys.iter().map(|key| key.read(&batch)).collect::<Result<Vec<_>>>()?;
         if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
             share.visited.probe_rows.store(true, Ordering::Relaxed);
-            if keys[0].logical_null_count() > 0 {
+            if batch.column(self.plan.probe_keys[0].column).logical_null_count() > 0 {
                 share.visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
@@ -345,7 +365,8 @@ impl Probe {
             JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
             JoinType::ProbeAnti => {
                 let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
-                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(|input| input.keys()[0].logical_nulls());
+                let key = |input: &Input| input.batch.column(plan.probe_keys[0].column).logical_nulls();
+                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(key);
                 let null_key = |row: u32| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row as usize));
                 entries.retain(|_, probe, build| build == NONE && !null_key(probe));
             }

@@ -67,6 +67,7 @@ impl JoinStream {
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
+    #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
         match &self.state {
             State::Running { probe, .. } => probe.pending_rows(),
