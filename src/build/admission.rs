@@ -135,8 +135,14 @@ fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<
             fixed(0, with_end(rows)?, 8)?;
             fixed(1, last - first, 1)
         }
-        // Concatenation shares the data buffers: only views are copied.
-        DataType::Utf8View | DataType::BinaryView => fixed(0, rows, size_of::<ByteView>()),
+        DataType::Utf8View | DataType::BinaryView => {
+            fixed(0, rows, size_of::<ByteView>())?;
+            // Of the data buffers what the views show, whichever of them it lies in.
+            let views = &data.buffer::<u128>(0)[..rows];
+            let shown = views.iter().map(|&view| view as u32).filter(|&length| length > 12);
+            let shown: usize = shown.map(|length| length as usize).sum();
+            if buffers.len() > 1 { fixed(1, shown, 1) } else { Ok(()) }
+        }
         DataType::List(_) | DataType::Map(_, _) => {
             let (first, last) = ends::<i32>(data);
             fixed(0, with_end(rows)?, 4)?;
@@ -203,7 +209,7 @@ fn with_end(rows: usize) -> Result<usize> {
 }
 
 /// Buffers that a copy of `data` has: its data buffers and a validity bitmap, children included.
-fn output_buffers(data: &ArrayData) -> usize {
+pub(super) fn output_buffers(data: &ArrayData) -> usize {
     data.buffers().len() + 1 + data.child_data().iter().map(output_buffers).sum::<usize>()
 }
 

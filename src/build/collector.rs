@@ -7,12 +7,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::admission::{copy_bound_of_column, settle_copy, wastes_memory};
-use super::concat::{concat, is_flat};
+use super::concat::concat;
+use super::keys::IndexKeys;
 use super::{Bounds, BuildSpec, PreparedBuild};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Error, Result, plan_err};
-use crate::index::{IndexContext, KeyIndex};
+use crate::index::{IndexContext, IndexKind, KeyIndex};
 use crate::memory::{Pool, RangeCounter, Reservation};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
@@ -119,9 +120,9 @@ impl Collector {
         self.cancel.check()?;
         let (columns, mut reservation) = held.into_columns(self.spec.schema(), &self.cancel)?;
         let rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
-        let keys: Vec<_> = self.spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
+        let keys = IndexKeys::try_new(&rows, self.spec.keys(), &mut reservation)?;
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
-        let bounds = keys.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
+        let bounds = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
             config: &self.config,
@@ -129,8 +130,9 @@ impl Collector {
             scratch: &mut scratch,
             cancel: &self.cancel,
         };
-        let index = KeyIndex::build(&keys, &nulls_equal, context)?;
+        let index = KeyIndex::build(&keys.columns, &nulls_equal, context)?;
         drop(scratch);
+        keys.release(index.0.kind() == IndexKind::Bytes, &mut reservation);
         let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.config, reservation)?;
         Ok(Arc::new(build))
     }
@@ -196,53 +198,40 @@ impl Held {
         self.concat(schema, cancel)
     }
 
-    /// Copies column by column, and drops each column's inputs and their charge before the next is admitted. Columns
-    /// whose copies share buffers with their inputs (views) come last and together: only then is their charge clear.
+    /// Copies column by column, and drops each column's inputs and their charge before the next is admitted.
     fn concat(self, schema: &SchemaRef, cancel: &Cancel) -> Result<(Vec<ArrayRef>, Reservation)> {
         let Self { batches, foreign, all, mut reservation, .. } = self;
         drop(all);
-        let (flat, shared): (Vec<usize>, Vec<usize>) =
-            (0..schema.fields().len()).partition(|&column| is_flat(schema.field(column).data_type()));
-        let mut steps: Vec<Vec<usize>> = flat.into_iter().map(|column| vec![column]).collect();
-        steps.extend((!shared.is_empty()).then_some(shared));
-
-        let freed = freed_by(&steps, &batches, foreign);
+        let freed = freed_by(&batches, foreign);
         let mut inputs: Vec<Vec<ArrayRef>> = vec![Vec::with_capacity(batches.len()); schema.fields().len()];
         for batch in batches {
             for (input, column) in inputs.iter_mut().zip(batch.columns()) {
                 input.push(column.clone());
             }
         }
-        let mut columns: Vec<Option<ArrayRef>> = vec![None; inputs.len()];
-        for (step, freed) in steps.into_iter().zip(freed) {
-            let mut admitted = 0;
-            for &column in &step {
-                let bound = copy_bound_of_column(&inputs[column])?;
-                reservation.try_grow(bound)?;
-                admitted += bound;
-            }
-            let mut retained = RangeCounter::default();
-            for &column in &step {
-                let copy = concat(&inputs[column], cancel).map_err(|error| name_column(error, schema, column))?;
-                retained.add_array(copy.as_ref());
-                columns[column] = Some(copy);
-            }
-            step.iter().for_each(|&column| inputs[column] = Vec::new());
-            settle_copy(&mut reservation, freed, admitted, retained.total())?;
+        let mut columns = Vec::with_capacity(inputs.len());
+        for (column, (input, freed)) in inputs.into_iter().zip(freed).enumerate() {
+            let admitted = copy_bound_of_column(&input)?;
+            reservation.try_grow(admitted)?;
+            let copy = concat(&input, cancel).map_err(|error| name_column(error, schema, column))?;
+            drop(input);
+            settle_copy(&mut reservation, freed, admitted, RangeCounter::default().add_array(copy.as_ref()))?;
+            columns.push(copy);
         }
-        Ok((columns.into_iter().flatten().collect(), reservation))
+        Ok((columns, reservation))
     }
 }
 
-/// Bytes of the inputs that each step frees once those before it are done. Foreign memory goes with the last.
-fn freed_by(steps: &[Vec<usize>], batches: &[RecordBatch], foreign: RangeCounter) -> Vec<usize> {
-    // From the last step back, so that each adds exactly what none after it holds.
+/// Bytes of the inputs that each column frees once those before it are done. Foreign memory goes with the last.
+fn freed_by(batches: &[RecordBatch], foreign: RangeCounter) -> Vec<usize> {
+    // From the last column back, so that each adds exactly what none after it holds.
     let mut held = foreign;
-    let mut freed: Vec<usize> = Vec::with_capacity(steps.len());
-    for step in steps.iter().rev() {
+    let columns = batches.first().map_or(0, RecordBatch::num_columns);
+    let mut freed: Vec<usize> = Vec::with_capacity(columns);
+    for column in (0..columns).rev() {
         let before = if freed.is_empty() { 0 } else { held.total() };
         for batch in batches {
-            step.iter().for_each(|&column| _ = held.add_array(batch.column(column)));
+            held.add_array(batch.column(column));
         }
         freed.push(held.total() - before);
     }

@@ -7,34 +7,22 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BooleanBuilder, GenericByteBuilder, NullBufferBuilder, PrimitiveBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
+use arrow_array::types::{
+    BinaryType, BinaryViewType, ByteArrayType, LargeBinaryType, LargeUtf8Type, StringViewType, Utf8Type,
+};
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, NullArray, downcast_primitive, make_array, new_empty_array};
 use arrow_buffer::{ArrowNativeType, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use super::concat_nested as nested;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 
 /// Rows appended between two looks at the stop signal.
 const PIECE: usize = 64 * 1024;
 
-/// True for columns whose concatenation shares no buffer with what it was made of.
-pub(super) fn is_flat(data_type: &DataType) -> bool {
-    data_type.primitive_width().is_some()
-        || matches!(
-            data_type,
-            DataType::Null
-                | DataType::Boolean
-                | DataType::FixedSizeBinary(_)
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Binary
-                | DataType::LargeBinary
-        )
-}
-
-/// Concatenates arrays of one type, at least one; a single one is copied too.
+/// Concatenates arrays of one type, at least one; a single one is copied too. The copy shares no buffer with them.
 ///
 /// # Errors
 /// [`Error::Execution`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets, before any allocation.
@@ -55,14 +43,30 @@ pub(super) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
         DataType::LargeUtf8 => bytes::<LargeUtf8Type>(pieces),
         DataType::Binary => bytes::<BinaryType>(pieces),
         DataType::LargeBinary => bytes::<LargeBinaryType>(pieces),
-        _ => {
-            cancel.check()?;
-            // A second array makes Arrow copy where there is one only.
-            let empty = new_empty_array(data_type);
-            let arrays: Vec<&dyn Array> = arrays.iter().chain([&empty]).map(AsRef::as_ref).collect();
-            Ok(arrow_select::concat::concat(&arrays)?)
-        }
+        DataType::Utf8View => nested::views::<StringViewType>(arrays, cancel),
+        DataType::BinaryView => nested::views::<BinaryViewType>(arrays, cancel),
+        DataType::Struct(fields) => nested::structs(arrays, fields, cancel),
+        DataType::List(field) => nested::lists::<i32>(arrays, field, cancel),
+        DataType::LargeList(field) => nested::lists::<i64>(arrays, field, cancel),
+        DataType::ListView(field) => nested::list_views::<i32>(arrays, field, cancel),
+        DataType::LargeListView(field) => nested::list_views::<i64>(arrays, field, cancel),
+        DataType::FixedSizeList(field, size) => nested::fixed_size_lists(arrays, field, *size, cancel),
+        DataType::Map(field, ordered) => nested::maps(arrays, field, *ordered, cancel),
+        DataType::Dictionary(_, _) => match nested::dictionaries(arrays, cancel)? {
+            Some(merged) => Ok(merged),
+            None => by_arrow(arrays, cancel),
+        },
+        _ => by_arrow(arrays, cancel),
     }
+}
+
+/// Unions, run-ends, and dictionaries of different values.
+fn by_arrow(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
+    cancel.check()?;
+    // A second array makes Arrow copy where there is one only.
+    let empty = new_empty_array(arrays[0].data_type());
+    let arrays: Vec<&dyn Array> = arrays.iter().chain([&empty]).map(AsRef::as_ref).collect();
+    Ok(arrow_select::concat::concat(&arrays)?)
 }
 
 /// The arrays of one column, cut to pieces of at most [`PIECE`] rows.

@@ -4,22 +4,45 @@ use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+#[cfg(feature = "python")]
+use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
+use arrow_schema::DataType;
 
 use super::PreparedBuild;
 
 /// `batch`, whose buffers belong to `build`, with each buffer holding a lease: as long as one of them lives, so do the
 /// build and its charge (S24).
+#[cfg(feature = "python")]
 pub(crate) fn lease_batch(build: &Arc<PreparedBuild>, batch: &RecordBatch) -> RecordBatch {
     let columns = batch.columns().iter().map(|column| lease_array(build, column.as_ref())).collect();
     // SAFETY: the same columns in the same schema, only the owners of their buffers differ.
     unsafe { RecordBatch::new_unchecked(batch.schema(), columns, batch.num_rows()) }
 }
 
-/// Like [`lease_batch`] for one array.
-pub(crate) fn lease_array(build: &Arc<PreparedBuild>, array: &dyn Array) -> ArrayRef {
+/// Column `column` of the build for copying rows from: under a lease where copies share buffers with it (S23).
+pub(crate) fn lease_column(build: &Arc<PreparedBuild>, column: usize) -> ArrayRef {
+    let array = build.rows().column(column);
+    if shares_when_copied(array.data_type()) { lease_array(build, array.as_ref()) } else { array.clone() }
+}
+
+/// True for types of which a copy of some rows shares dictionary values, view data or run values with the whole.
+fn shares_when_copied(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Utf8View | BinaryView | Dictionary(_, _) | RunEndEncoded(_, _) | ListView(_) | LargeListView(_) => true,
+        List(field) | LargeList(field) | FixedSizeList(field, _) | Map(field, _) => {
+            shares_when_copied(field.data_type())
+        }
+        Struct(fields) => fields.iter().any(|field| shares_when_copied(field.data_type())),
+        Union(fields, _) => fields.iter().any(|(_, field)| shares_when_copied(field.data_type())),
+        _ => false,
+    }
+}
+
+fn lease_array(build: &Arc<PreparedBuild>, array: &dyn Array) -> ArrayRef {
     make_array(lease_data(build, &array.to_data()))
 }
 

@@ -4,7 +4,8 @@ pub mod admission;
 pub(crate) mod bounds;
 mod collector;
 mod concat;
-#[cfg(feature = "python")]
+mod concat_nested;
+mod keys;
 mod lease;
 mod membership;
 mod prepared;
@@ -14,6 +15,7 @@ pub use bounds::Bounds;
 pub use collector::Collector;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;
+pub(crate) use lease::lease_column;
 pub use membership::Membership;
 pub use prepared::PreparedBuild;
 pub use spec::{BuildSpec, NullEquality};

@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericListArray, GenericListViewArray, Int64Array, NullArray,
     OffsetSizeTrait, PrimitiveArray, RunArray, StructArray, UInt64Array, downcast_dictionary_array, new_null_array,
 };
-use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use arrow_select::take::take;
@@ -104,17 +104,9 @@ pub(crate) fn coerce(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
         return Ok(Coerced::exact(keys.clone()));
     }
     match (keys.data_type(), target) {
-        (Dictionary(_, _), _) => downcast_dictionary_array!(
-            keys => {
-                let positions: UInt64Array = keys.keys().iter().map(|key| key.map(|key| key as u64)).collect();
-                pick(&positions, keys.values(), target)
-            },
-            other => internal_err!("a dictionary of type {other}"),
-        ),
-        (RunEndEncoded(ends, _), _) => match ends.data_type() {
-            Int16 => runs::<Int16Type>(keys, target),
-            Int32 => runs::<Int32Type>(keys, target),
-            _ => runs::<Int64Type>(keys, target),
+        (Dictionary(_, _) | RunEndEncoded(_, _), _) => match positions(keys)? {
+            Some((positions, values)) => pick(&positions, &values, target),
+            None => internal_err!("no positions in an array of type {}", keys.data_type()),
         },
         (Null, _) => Ok(Coerced::exact(new_null_array(target, keys.len()))),
         // Only null equals a value of type Null.
@@ -182,13 +174,40 @@ fn pick(positions: &UInt64Array, values: &ArrayRef, target: &DataType) -> Result
     Ok(Coerced { keys, missing })
 }
 
-fn runs<R: RunEndIndexType>(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
-    let Some(keys) = keys.as_any().downcast_ref::<RunArray<R>>() else {
-        return internal_err!("run-end encoded keys of type {}", keys.data_type());
+/// Of a dictionary or run-end encoded array: the position of each row's value (null where the row is), and the values.
+pub(crate) fn positions(array: &ArrayRef) -> Result<Option<(UInt64Array, ArrayRef)>> {
+    Ok(match array.data_type() {
+        DataType::Dictionary(_, _) => downcast_dictionary_array!(
+            array => {
+                let positions = array.keys().iter().map(|key| key.map(|key| key as u64));
+                Some((positions.collect(), array.values().clone()))
+            },
+            other => return internal_err!("a dictionary of type {other}"),
+        ),
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => Some(runs::<Int16Type>(array)?),
+            DataType::Int32 => Some(runs::<Int32Type>(array)?),
+            _ => Some(runs::<Int64Type>(array)?),
+        },
+        _ => None,
+    })
+}
+
+fn runs<R: RunEndIndexType>(array: &ArrayRef) -> Result<(UInt64Array, ArrayRef)> {
+    let Some(array) = array.as_any().downcast_ref::<RunArray<R>>() else {
+        return internal_err!("run-end encoded keys of type {}", array.data_type());
     };
-    let rows: Vec<u32> = (0..keys.len() as u32).collect();
-    let positions = keys.get_physical_indices(&rows)?.into_iter().map(|position| position as u64);
-    pick(&UInt64Array::from_iter_values(positions), keys.values(), target)
+    let first = array.run_ends().get_start_physical_index();
+    let mut positions = Vec::with_capacity(array.len());
+    let offset = array.offset();
+    for (run, end) in array.run_ends().values().iter().enumerate().skip(first) {
+        let end = (end.as_usize() - offset).min(array.len());
+        positions.resize(end, run as u64);
+        if end == array.len() {
+            break;
+        }
+    }
+    Ok((UInt64Array::new(positions.into(), None), array.values().clone()))
 }
 
 /// The lists (start and length of each by `range`) that hold a missing value.

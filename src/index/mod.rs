@@ -29,7 +29,7 @@ mod words;
 pub use groups::RowGroups;
 pub use hits::Hits;
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
-pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type};
+pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type, positions};
 pub use scratch::scratch_size;
 pub use steps::probe_steps;
 

@@ -3,9 +3,10 @@
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 
+use super::keys::Keys;
 use crate::build::PreparedBuild;
 use crate::error::Result;
-use crate::index::{Coerced, Hits, NONE};
+use crate::index::{Hits, NONE};
 
 /// Candidate rows in output order.
 #[derive(Debug, Default)]
@@ -87,14 +88,10 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(batch: RecordBatch, keys: Vec<Coerced>, mut hits: Hits) -> Self {
+    pub(crate) fn new(batch: RecordBatch, keys: Keys, mut hits: Hits) -> Self {
         hits.clear();
-        let missing =
-            keys.iter().filter_map(|key| key.missing.as_ref()).fold(None, |all: Option<BooleanBuffer>, missing| {
-                Some(all.map_or_else(|| missing.clone(), |all| &all | missing))
-            });
-        let keys = keys.into_iter().map(|key| key.keys).collect();
-        Self { batch, keys, missing, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
+        let Keys { columns, missing } = keys;
+        Self { batch, keys: columns, missing, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
 
     pub(crate) fn into_hits(self) -> Hits {

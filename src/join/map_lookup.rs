@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, bit_util};
 use arrow_select::filter::filter;
 
+use super::keys::{KeyReader, Keys};
 use crate::build::PreparedBuild;
 use crate::error::{Result, plan_err};
 use crate::index::{Hits, NONE};
@@ -65,7 +66,7 @@ impl MapLookup {
     /// True for each row whose key the build holds; without nulls.
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) if the batch has no such columns, or columns of other types.
+    /// [`Error::Plan`](crate::Error::Plan) if the batch has no such columns, or columns that do not compare with its keys.
     pub fn evaluate(&self, batch: &RecordBatch) -> Result<BooleanArray> {
         let mut mask = Mask::new(batch)?;
         self.mark(batch, &mut mask)?;
@@ -74,18 +75,31 @@ impl MapLookup {
 
     /// Sets the rows that pass the bounds and are in the map.
     pub(super) fn mark(&self, batch: &RecordBatch, mask: &mut Mask) -> Result<()> {
-        let keys = self.keys(batch)?;
+        let Keys { columns: keys, missing } =
+            KeyReader::try_new(&self.build, &self.columns, batch.schema_ref())?.read(batch)?;
         let rows = batch.num_rows();
-        let candidates = self.within_bounds(&keys);
+        let candidates = match (self.within_bounds(&keys), missing) {
+            (inside, None) => inside,
+            (Some(inside), Some(missing)) => Some(&inside & &!&missing),
+            (None, Some(missing)) => Some(!&missing),
+        };
         let count = candidates.as_ref().map_or(rows, BooleanBuffer::count_set_bits);
         if count == 0 || self.build.num_keys() == 0 {
             return Ok(());
         }
         let mut hits = Hits::default();
-        // The map is exact without the bounds: rows outside of them are cut only where that saves more than it costs.
-        let Some(candidates) = candidates.filter(|_| count <= rows / 2) else {
+        // The map is exact without the bounds: rows are cut out before only where that saves more than it costs.
+        let Some(candidates) = candidates else {
             return self.look_up(&keys, rows, &mut hits, |row| mask.set(row as usize));
         };
+        if count > rows / 2 {
+            let set = |row: u32| {
+                if candidates.value(row as usize) {
+                    mask.set(row as usize)
+                }
+            };
+            return self.look_up(&keys, rows, &mut hits, set);
+        }
         let positions: Vec<usize> = candidates.set_indices().collect();
         let candidates = BooleanArray::new(candidates, None);
         let keys = keys.iter().map(|key| filter(key, &candidates)).collect::<Result<Vec<_>, _>>()?;
@@ -108,20 +122,6 @@ impl MapLookup {
         let inside =
             tests.filter_map(|((bounds, key), nulls)| Some(bounds.as_ref()?.contain(key, nulls.nulls_equal())));
         inside.reduce(|all, one| &all & &one)
-    }
-
-    fn keys(&self, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
-        let pairs = self.columns.iter().zip(self.build.key_columns());
-        let keys = pairs.map(|(&position, key)| match batch.columns().get(position) {
-            Some(column) if column.data_type() == key.data_type() => Ok(Arc::clone(column)),
-            Some(column) => plan_err!(
-                "a filter tests column {position} as {}, the batch holds it as {}",
-                key.data_type(),
-                column.data_type()
-            ),
-            None => plan_err!("a filter tests column {position}, the batch has {} columns", batch.num_columns()),
-        });
-        keys.collect()
     }
 }
 

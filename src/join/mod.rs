@@ -5,6 +5,7 @@ mod entries;
 mod explain;
 mod filter;
 mod gather;
+mod keys;
 mod kind;
 mod map_lookup;
 mod metrics;

@@ -6,19 +6,20 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::filter::{DynamicFilter, FilterShare};
+use super::keys::KeyReader;
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
-use super::probe::{Probe, ProbeKey, ProbePlan};
+use super::probe::{Probe, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, position};
+use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, lease_column, names, position};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
 use crate::expr::{ColumnId, Expr, Predicate, Side};
-use crate::index::{comparable, key_type};
+use crate::index::comparable;
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -285,7 +286,7 @@ impl HashJoin {
     }
 
     /// What a build for this join must be.
-    fn build_spec(&self) -> Result<BuildSpec> {
+    pub(super) fn build_spec(&self) -> Result<BuildSpec> {
         let keys = self.on.iter().map(|&(build, _)| build).collect();
         BuildSpec::try_new(self.build.schema().clone(), keys, self.null_equality.clone())
     }
@@ -446,16 +447,15 @@ impl HashJoin {
     pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
         let probe_schema = self.probe.schema();
-        let key = |(i, &(build_key, probe_key)): (usize, &(usize, usize))| {
-            let indexed = key_type(self.build.schema().field(build_key).data_type());
-            let reads = build.index().reads(i, &indexed, probe_schema.field(probe_key).data_type());
-            ProbeKey { column: probe_key, coerced: (!reads).then_some(indexed) }
-        };
-        let probe_keys = self.on.iter().enumerate().map(key).collect();
+        let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
+        let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
+        let build_columns = (0..build.rows().num_columns()).map(|column| lease_column(&build, column)).collect();
         Ok(ProbePlan {
             build,
+            build_columns,
             probe_schema: probe_schema.clone(),
             probe_keys,
+            key_reader,
             join_type: self.join_type,
             null_aware: self.null_aware,
             predicate,

@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
 use super::filter::FilterShare;
 use super::gather::{Selection, gather};
+use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
 use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
@@ -19,35 +20,19 @@ use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
 use crate::error::{Result, internal_err, plan_err};
 use crate::expr::{Predicate, Side};
-use crate::index::{Coerced, Hits, NONE, coerce};
+use crate::index::{Hits, NONE};
 use crate::memory::Pool;
-
-/// One key column of the probe side.
-#[derive(Debug)]
-pub(crate) struct ProbeKey {
-    /// Position in the probe schema.
-    pub(crate) column: usize,
-    /// The type that the index has it in, where probes must be brought to it.
-    pub(crate) coerced: Option<DataType>,
-}
-
-impl ProbeKey {
-    fn read(&self, batch: &RecordBatch) -> Result<Coerced> {
-        let keys = batch.column(self.column);
-        match &self.coerced {
-            Some(data_type) => coerce(keys, data_type),
-            None => Ok(Coerced { keys: keys.clone(), missing: None }),
-        }
-    }
-}
 
 /// A validated join over one build: everything that its probes share and none of them changes.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
+    /// The build's columns, under a lease where copies share their buffers.
+    pub(crate) build_columns: Vec<ArrayRef>,
     pub(crate) probe_schema: SchemaRef,
-    /// In key order.
-    pub(crate) probe_keys: Vec<ProbeKey>,
+    /// Positions of the key columns in the probe schema, in key order.
+    pub(crate) probe_keys: Vec<usize>,
+    pub(crate) key_reader: KeyReader,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
     pub(crate) predicate: Option<Predicate>,
@@ -198,10 +183,10 @@ impl Probe {
         }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        let keys = self.plan.probe_keys.iter().map(|key| key.read(&batch)).collect::<Result<Vec<_>>>()?;
+        let keys = self.plan.key_reader.read(&batch)?;
         if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
             share.visited.probe_rows.store(true, Ordering::Relaxed);
-            if batch.column(self.plan.probe_keys[0].column).logical_null_count() > 0 {
+            if batch.column(self.plan.probe_keys[0]).logical_null_count() > 0 {
                 share.visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
@@ -365,7 +350,7 @@ impl Probe {
             JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
             JoinType::ProbeAnti => {
                 let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
-                let key = |input: &Input| input.batch.column(plan.probe_keys[0].column).logical_nulls();
+                let key = |input: &Input| input.batch.column(plan.probe_keys[0]).logical_nulls();
                 let nulls = input.as_ref().filter(|_| drops_nulls).and_then(key);
                 let null_key = |row: u32| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row as usize));
                 entries.retain(|_, probe, build| build == NONE && !null_key(probe));
@@ -415,9 +400,7 @@ impl Probe {
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
-                gather(plan.build.rows().column(i), selection)
-            }
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => gather(&plan.build_columns[i], selection),
             OutputColumn::Probe(i) => Ok(new_null_array(plan.probe_schema.field(i).data_type(), rows.len())),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
@@ -428,7 +411,7 @@ impl Probe {
 
 /// Both sides of some entries.
 struct Sides<'a> {
-    build_rows: &'a RecordBatch,
+    build_columns: &'a [ArrayRef],
     probe_rows: &'a RecordBatch,
     build: Option<Selection<'a>>,
     probe: Selection<'a>,
@@ -439,12 +422,12 @@ impl<'a> Sides<'a> {
         let expanded = plan.shape().expand;
         let build = expanded.then(|| Selection::try_new(&entries.build, plan.build.num_rows())).transpose()?;
         let probe = Selection::try_new(&entries.probe, batch.num_rows())?;
-        Ok(Self { build_rows: plan.build.rows(), probe_rows: batch, build, probe })
+        Ok(Self { build_columns: &plan.build_columns, probe_rows: batch, build, probe })
     }
 
     fn build(&self, column: usize) -> Result<ArrayRef> {
         match self.build {
-            Some(selection) => gather(self.build_rows.column(column), selection),
+            Some(selection) => gather(&self.build_columns[column], selection),
             None => internal_err!("build column {column} of entries that hold no build rows"),
         }
     }

@@ -69,7 +69,9 @@ impl RunState {
             return collect(Some(partition));
         }
         let mut collected = self.build.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(build) = &*collected {
+        // The join's fields may have changed since, and with them what its build must be.
+        let spec = join.build_spec()?;
+        if let Some(build) = collected.as_ref().filter(|build| *build.spec() == spec) {
             return Ok(Arc::clone(build));
         }
         Ok(Arc::clone(collected.insert(collect(None)?)))
@@ -89,7 +91,8 @@ impl RunState {
         }
         let mut shared = self.visited.lock().unwrap_or_else(PoisonError::into_inner);
         let visited = match &*shared {
-            Some(visited) => Arc::clone(visited),
+            Some(visited) if visited.len() == bits => Arc::clone(visited),
+            Some(_) => return plan_err!("the join was changed between two partitions of one run; reset it first"),
             None => Arc::clone(shared.insert(Arc::new(Visited::try_new(bits, partitions, &plan.pool)?))),
         };
         Ok(Some(VisitedShare::new(visited, Arc::clone(&self.visited))))

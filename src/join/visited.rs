@@ -11,6 +11,7 @@ use crate::memory::{Pool, Reservation};
 #[derive(Debug)]
 pub(crate) struct Visited {
     bits: Vec<AtomicU64>,
+    len: usize,
     /// Partitions that neither finished nor were dropped.
     open: AtomicUsize,
     /// Some probe row was seen.
@@ -27,9 +28,14 @@ impl Visited {
         let words = bits.div_ceil(64);
         let mut reservation = Reservation::new(pool, "visited build rows");
         reservation.try_grow(words * size_of::<u64>())?;
-        let bits = (0..words).map(|_| AtomicU64::new(0)).collect();
+        let (len, bits) = (bits, (0..words).map(|_| AtomicU64::new(0)).collect());
         let (probe_rows, probe_nulls) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { bits, open: AtomicUsize::new(partitions), probe_rows, probe_nulls, _reservation: reservation })
+        Ok(Self { bits, len, open: AtomicUsize::new(partitions), probe_rows, probe_nulls, _reservation: reservation })
+    }
+
+    /// Number of bits.
+    pub(crate) fn len(&self) -> usize {
+        self.len
     }
 
     /// Sets bit `i`.
