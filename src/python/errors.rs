@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
+use super::shutdown::or_sleep;
 use crate::error::Error;
 
 /// The error classes of the package. `PrejoinError` is the base of all others.
@@ -126,7 +127,8 @@ pub(crate) fn type_error(text: impl Into<String>) -> PyErr {
 
 /// Runs the body of a function, method or `__next__` that Python calls: a panic becomes an `InternalError`.
 pub(crate) fn guarded<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(Error::Internal(panic_text(&*panic)).into()))
+    catch_unwind(AssertUnwindSafe(|| or_sleep(body)))
+        .unwrap_or_else(|panic| Err(Error::Internal(panic_text(&*panic)).into()))
 }
 
 /// What a panic said.

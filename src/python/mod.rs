@@ -15,6 +15,7 @@ mod join;
 mod pool;
 mod prepared;
 mod read;
+mod shutdown;
 mod signals;
 
 use pyo3::prelude::*;

@@ -16,6 +16,7 @@ use super::schema::import_schema;
 use crate::error::Result;
 use crate::memory::Reservation;
 use crate::python::errors::type_error;
+use crate::python::shutdown::or_sleep;
 
 /// A batch in C form, not looked into yet, with its own schema.
 pub(crate) struct CBatch {
@@ -31,13 +32,13 @@ impl CBatch {
         if object.get_type().is(names.record_batch.bind(py)) {
             let schema = recent_schema_of(&object.getattr(intern!(py, "schema"))?)?;
             let mut array = ArrowArray::empty();
-            names.export_to_c.bind(py).call1((object, (&raw mut array).addr()))?;
+            or_sleep(|| names.export_to_c.bind(py).call1((object, (&raw mut array).addr())))?;
             return Ok(Some(Self { schema, array }));
         }
         let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? else {
             return Ok(None);
         };
-        let (schema, array) = take_pair(&method.call0()?)?;
+        let (schema, array) = take_pair(&or_sleep(|| method.call0())?)?;
         Ok(Some(Self { schema: import_schema(&schema)?, array }))
     }
 

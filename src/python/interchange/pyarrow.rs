@@ -16,6 +16,7 @@ use super::export::export_batch;
 use super::schema::import_schema;
 use crate::error::{Error, Result};
 use crate::python::errors::type_error;
+use crate::python::shutdown::or_sleep;
 
 /// Classes and functions of pyarrow.
 pub(crate) struct PyArrow {
@@ -63,11 +64,6 @@ impl PySchema {
         Ok(Self { arrow: schema, object })
     }
 
-    /// The arrow-rs schema.
-    pub(crate) fn arrow(&self) -> &SchemaRef {
-        &self.arrow
-    }
-
     /// The `pyarrow.Schema`.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.object.bind(py)
@@ -77,7 +73,8 @@ impl PySchema {
     pub(crate) fn batch<'py>(&self, py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
         debug_assert_eq!(batch.num_columns(), self.arrow.fields().len());
         let mut array = export_batch(batch);
-        pyarrow(py)?.import_from_c.bind(py).call1(((&raw mut array).addr(), &self.object))
+        let import = pyarrow(py)?.import_from_c.bind(py);
+        or_sleep(|| import.call1(((&raw mut array).addr(), &self.object)))
     }
 
     /// `batches`, which have this schema, as one `pyarrow.Table` that shares their memory.

@@ -17,6 +17,7 @@ use super::stream::CStream;
 use crate::error::Result;
 use crate::memory::Reservation;
 use crate::python::errors::{plan, type_error};
+use crate::python::shutdown::{attach, or_sleep};
 
 /// What one pull gave.
 pub(crate) struct Imported {
@@ -199,13 +200,13 @@ impl Source {
     /// To be called detached from Python (it attaches itself where it must); attached, call [`Self::next_attached`].
     pub(crate) fn next(&mut self, copies: Option<&mut Reservation>) -> Result<Option<Imported>> {
         if let Some(reader) = self.one_shot.take() {
-            Python::attach(|py| remember(&reader.into_bound(py)));
+            attach(|py| remember(&reader.into_bound(py)));
         }
         // Taken, so that an error or the end leaves nothing to ask again. Python objects are let go attached, which is at
         // once.
         let next = match std::mem::replace(&mut self.pull, Pull::Done) {
             Pull::Done => None,
-            Pull::Batch { batch, object } => Python::attach(|py| -> Result<_> {
+            Pull::Batch { batch, object } => attach(|py| -> Result<_> {
                 let extents = extents(&object.into_bound(py), batch.schema())?;
                 Ok(Some(Imported { batch: batch.import(copies)?, extents }))
             })?,
@@ -217,7 +218,7 @@ impl Source {
                 })
             }
             Pull::Python { iterator, current } => {
-                Python::attach(|py| self.next_element(iterator.into_bound(py), current, copies))?
+                attach(|py| self.next_element(iterator.into_bound(py), current, copies))?
             }
         };
         if let Some(imported) = &next {
@@ -285,10 +286,11 @@ impl Drop for Source {
 
 /// Python's `next`.
 fn next_element<'py>(iterator: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    match iterator.cast::<PyIterator>() {
-        Ok(iterator) => iterator.clone().next().transpose(),
-        Err(_) => iterator.try_iter()?.next().transpose(),
-    }
+    let mut iterator = match iterator.cast::<PyIterator>() {
+        Ok(iterator) => iterator.clone(),
+        Err(_) => iterator.try_iter()?,
+    };
+    or_sleep(|| iterator.next()).transpose()
 }
 
 /// True where `object` is an instance of `module.class`; never imports the module.
