@@ -13,7 +13,7 @@ use prejoin::{Cancel, Config, Hits, IndexContext, KeyIndex, MemoryPool, Pool, Re
 const BATCHES: usize = 64;
 const BATCH_ROWS: usize = 4096;
 
-/// A small generator of even numbers in `0..n`.
+/// SplitMix64.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (self.next() >> 32) as usize * n >> 32
+        ((self.next() >> 32) as usize * n) >> 32
     }
 }
 

@@ -11,7 +11,10 @@ pub struct Hits {
     pub rows: Vec<u32>,
     /// Group id of each of `rows`, below the index's `num_keys`.
     pub groups: Vec<u32>,
-    pub(super) stage: Stage,
+    stage: Stage,
+    /// Makes a test use the plain instructions.
+    #[cfg(test)]
+    pub(super) baseline: bool,
 }
 
 /// An index with the columns to probe it with.
@@ -31,6 +34,10 @@ impl Hits {
     /// Probes `start..start + len`, compiled once for the baseline and once for processors that count bits and shift by any
     /// number in single instructions.
     pub(super) fn stages(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
+        #[cfg(test)]
+        if self.baseline {
+            return self.stages_baseline(start, len, probe);
+        }
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
             // SAFETY: the processor has the features.
@@ -46,7 +53,7 @@ impl Hits {
     }
 
     #[inline(always)]
-    pub(super) fn stages_baseline(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
+    fn stages_baseline(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
         let mut hits = self.rows.len();
         self.rows.resize(hits + len, 0);
         self.groups.resize(hits + len, 0);

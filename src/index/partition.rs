@@ -36,8 +36,8 @@ pub(super) fn row_of(entry: &Entry) -> u32 {
 /// Partitions of about this many rows keep their rows and their slots in the L1 or L2 cache.
 const PARTITION_ROWS: usize = 4096;
 const MAX_PARTITION_BITS: u32 = 12;
-/// First number of slots of a partition with at least half as many rows.
-const SLOTS: usize = 4 * PARTITION_ROWS;
+/// Most slots that a partition starts with; it gets more when half of them are used.
+const SLOTS: usize = 2 * PARTITION_ROWS;
 
 /// The distinct keys of a build. Charged to the scratch reservation.
 #[derive(Debug)]

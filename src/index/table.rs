@@ -16,7 +16,7 @@ use super::{IndexContext, NONE, steps};
 use crate::error::Result;
 
 /// Tuples of a bucket that are compared without a look at the bucket's length.
-const WINDOW: usize = 2;
+const WINDOW: usize = 4;
 
 /// Longest bucket that is searched one tuple after the other.
 pub(super) const LONG: usize = 32;
@@ -179,8 +179,11 @@ impl<const L: usize> Table<L> {
             let mut group = NONE;
             // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
             for at in (0..WINDOW).rev() {
-                let (lanes, this) = tuple(tuples, start as usize + at);
-                group = if lanes == key { this } else { group };
+                let (lanes, this) = tuple::<L>(tuples, start as usize + at);
+                // Masks, because a branch here cannot be predicted.
+                let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
+                let mask = u32::from(differs != 0).wrapping_sub(1);
+                group = this & mask | group & !mask;
             }
             if group == NONE && (end - start) as usize > WINDOW {
                 group = self.search_range(start, end, key, |group| compare(group, i));
