@@ -8,6 +8,7 @@ use arrow_buffer::NullBuffer;
 
 use super::byte_column::{ByteColumn, with_bytes};
 use super::hash_build::{Built, build};
+use super::hits::ProbeStage;
 use super::partition::Source;
 use super::stage::Stage;
 use super::table::Table;
@@ -54,8 +55,9 @@ macro_rules! with_table {
 struct Shape {
     min: usize,
     max: usize,
-    /// Times the length is added to the padded key: it puts the length into the last byte, unless all lengths are equal.
-    length_unit: u128,
+    /// Times the length is added to the halves of the padded key: it puts the length into the last byte, unless all lengths
+    /// are equal.
+    length_unit: [u64; 2],
     /// 32-bit lanes that hold the key, 0 where it is too long for a table.
     lanes: usize,
 }
@@ -75,7 +77,12 @@ impl Shape {
             13..=16 => 4,
             _ => 0,
         };
-        let length_unit = if min == max || lanes == 0 { 0 } else { 1 << (32 * lanes - 8) };
+        let length_unit = match lanes {
+            2 if min < max => [1 << 56, 0],
+            3 if min < max => [0, 1 << 24],
+            4 if min < max => [0, 1 << 56],
+            _ => [0, 0],
+        };
         Self { min, max, length_unit, lanes }
     }
 
@@ -87,45 +94,14 @@ impl Shape {
     /// The number of a key whose length fits.
     #[inline(always)]
     fn number(&self, (data, at, len): (&[u8], usize, usize)) -> u128 {
-        hash::padded(data, at, len) | len as u128 * self.length_unit
+        let [low, high] = self.length_unit.map(|unit| unit * len as u64);
+        hash::padded(data, at, len) | u128::from(low) | u128::from(high) << 64
     }
 }
 
 #[inline(always)]
 fn lanes<const L: usize>(number: u128) -> [u32; L] {
     std::array::from_fn(|lane| (number >> (32 * lane)) as u32)
-}
-
-/// Hashes the keys of a stage; those of a length that no build key has are left out.
-#[inline(always)]
-fn hash_keys(
-    bytes: &impl ByteColumn,
-    nulls: Option<&NullBuffer>,
-    shape: Shape,
-    hash_of: impl Fn(u128, &[u8]) -> u64,
-    start: usize,
-    len: usize,
-    stage: &mut Stage,
-) {
-    stage.fill(start, len, |row| {
-        let slot = bytes.slot(row);
-        let fits = shape.fits(slot.2) && nulls.is_none_or(|nulls| nulls.is_valid(row));
-        if shape.lanes == 0 {
-            let hash = if fits { hash_of(0, &slot.0[slot.1..slot.1 + slot.2]) } else { 0 };
-            return (fits, hash, 0);
-        }
-        let number = shape.number(if fits { slot } else { (slot.0, 0, 0) });
-        (fits, hash_of(number, &[]), number)
-    });
-}
-
-/// The hash of a key: of its number where it has one.
-#[inline(always)]
-fn hasher(shape: Shape, seed: u64, collide: u64) -> impl Fn(u128, &[u8]) -> u64 {
-    move |number, bytes| {
-        let hash = if shape.lanes == 0 { hash::bytes(bytes, seed) } else { hash::short(number, 0, seed) };
-        hash::collide(hash, collide)
-    }
 }
 
 struct ByteKeys<'a, B> {
@@ -135,10 +111,53 @@ struct ByteKeys<'a, B> {
     collide: u64,
 }
 
+/// Keys of a length that no build key has are left out, like nulls.
+impl<B: ByteColumn> ByteKeys<'_, B> {
+    #[inline(always)]
+    fn live(&self, row: usize, len: usize) -> bool {
+        self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row))
+    }
+
+    /// Fills `stage` with short keys as numbers, and their hashes.
+    #[inline(always)]
+    fn hash_numbers(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+        let (rows, hashes, numbers) = stage.room(len);
+        let mut n = 0;
+        for row in start..start + len {
+            let (data, at, len) = self.bytes.slot(row);
+            let live = self.live(row, len);
+            let number = self.shape.number((data, at, if live { len } else { 0 }));
+            rows[n] = row as u32;
+            numbers[n] = number;
+            hashes[n] = hash::collide(hash::short(number, 0, seed), self.collide);
+            n += usize::from(live);
+        }
+        stage.keep(n);
+    }
+
+    /// Fills `stage` with the hashes of keys of any length.
+    #[inline(always)]
+    fn hash_long(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+        let (rows, hashes, _) = stage.room(len);
+        let mut n = 0;
+        for row in start..start + len {
+            let (data, at, len) = self.bytes.slot(row);
+            if self.live(row, len) {
+                rows[n] = row as u32;
+                hashes[n] = hash::collide(hash::bytes(&data[at..at + len], seed), self.collide);
+                n += 1;
+            }
+        }
+        stage.keep(n);
+    }
+}
+
 impl<const L: usize, B: ByteColumn> Source<L> for ByteKeys<'_, B> {
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        let hash_of = hasher(self.shape, seed, self.collide);
-        hash_keys(&self.bytes, self.nulls, self.shape, hash_of, start, len, stage);
+        match self.shape.lanes {
+            0 => self.hash_long(seed, start, len, stage),
+            _ => self.hash_numbers(seed, start, len, stage),
+        }
     }
 
     #[inline(always)]
@@ -193,30 +212,53 @@ impl BytesIndex {
 
     pub(super) fn probe(&self, column: &ArrayRef, start: usize, len: usize, hits: &mut Hits) {
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
-        let (shape, hash_of) = (self.shape, &hasher(self.shape, self.seed, self.collide));
-        with_bytes!(column, |bytes| with_table!(
-            &self.table,
-            |table| hits.stages(start, len, |start, len, stage, out| {
-                hash_keys(&bytes, nulls, shape, hash_of, start, len, stage);
-                let (rows, hashes, numbers, candidates) = stage.wide_table();
-                let key = |i: usize| lanes(numbers[i]);
-                table.probe(hashes, key, |i| rows[i], |_, _| Ordering::Equal, candidates, out)
-            }),
-            |table| match &self.column {
-                Some(build) => with_bytes!(build, |build| {
-                    let compare = |group: u32, row: u32| {
-                        build.value(self.groups.first_row(group) as usize).cmp(bytes.value(row as usize))
-                    };
-                    let equal = |group: u32, row: u32| {
-                        build.value(self.groups.first_row(group) as usize) == bytes.value(row as usize)
-                    };
-                    hits.stages(start, len, |start, len, stage, out| {
-                        hash_keys(&bytes, nulls, shape, hash_of, start, len, stage);
-                        table.probe_verified(stage, equal, compare, out)
-                    })
-                }),
-                None => debug_assert!(false, "a table of hashes without its keys"),
-            }
-        ))
+        with_bytes!(column, |bytes| {
+            let keys = ByteKeys { bytes, nulls, shape: self.shape, collide: self.collide };
+            with_table!(
+                &self.table,
+                |table| hits.stages(start, len, &NumberProbe { keys, table, seed: self.seed }),
+                |table| match &self.column {
+                    Some(column) => with_bytes!(column, |build| {
+                        let groups = &self.groups;
+                        hits.stages(start, len, &LongProbe { keys, table, seed: self.seed, build, groups });
+                    }),
+                    None => debug_assert!(false, "a table of hashes without its keys"),
+                }
+            )
+        });
+    }
+}
+
+struct NumberProbe<'a, B, const L: usize> {
+    keys: ByteKeys<'a, B>,
+    table: &'a Table<L>,
+    seed: u64,
+}
+
+impl<B: ByteColumn, const L: usize> ProbeStage for NumberProbe<'_, B, L> {
+    #[inline(always)]
+    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+        self.keys.hash_numbers(self.seed, start, len, stage);
+        let (rows, hashes, numbers, candidates) = stage.wide_table();
+        self.table.probe(hashes, |i| lanes(numbers[i]), |i| rows[i], |_, _| Ordering::Equal, candidates, out)
+    }
+}
+
+struct LongProbe<'a, B, C> {
+    keys: ByteKeys<'a, B>,
+    table: &'a Table<1>,
+    seed: u64,
+    build: C,
+    groups: &'a RowGroups,
+}
+
+impl<B: ByteColumn, C: ByteColumn> ProbeStage for LongProbe<'_, B, C> {
+    #[inline(always)]
+    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+        self.keys.hash_long(self.seed, start, len, stage);
+        let build = |group: u32| self.build.value(self.groups.first_row(group) as usize);
+        let probe = |row: u32| self.keys.bytes.value(row as usize);
+        let equal = |group, row| build(group) == probe(row);
+        self.table.probe_verified(stage, equal, |group, row| build(group).cmp(probe(row)), out)
     }
 }

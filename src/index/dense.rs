@@ -2,7 +2,8 @@
 
 use arrow_array::ArrayRef;
 
-use super::ranked_bits::{Bits, RankedBits};
+use super::hits::ProbeStage;
+use super::ranked_bits::{Bits, RankedBits, rank};
 use super::scratch::{admitted, release};
 use super::stage::Stage;
 use super::words::{Words, null_rows};
@@ -142,22 +143,38 @@ impl DenseIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) {
-        hits.stages(start, len, |start, len, stage, (rows, groups)| {
-            self.words.read(columns, start, len, stage);
-            let words = stage.live_words();
-            steps::count(|| words.len());
-            let (rows, groups) = (&mut rows[..words.len()], &mut groups[..words.len()]);
-            let mut hits = 0;
-            for (&row, &word) in stage.live_rows().iter().zip(words) {
-                // Past the largest key every word reads the same bit, which is not set.
-                let value = word.wrapping_sub(self.min);
-                let inside = value <= self.span;
-                let (member, rank) = self.bits.rank(if inside { value } else { self.span });
-                rows[hits] = row;
-                groups[hits] = rank;
-                hits += usize::from(member & inside);
-            }
-            hits
-        });
+        hits.stages(start, len, &DenseProbe { index: self, columns });
+    }
+}
+
+struct DenseProbe<'a> {
+    index: &'a DenseIndex,
+    columns: &'a [ArrayRef],
+}
+
+impl ProbeStage for DenseProbe<'_> {
+    #[inline(always)]
+    fn probe_stage(
+        &self,
+        start: usize,
+        len: usize,
+        stage: &mut Stage,
+        (rows, groups): (&mut [u32], &mut [u32]),
+    ) -> usize {
+        let DenseIndex { words, min, span, bits } = self.index;
+        words.read(self.columns, start, len, stage);
+        let (min, span, bits, words) = (*min, *span, bits.as_ref(), stage.live_words());
+        steps::count(|| words.len());
+        let (rows, groups) = (&mut rows[..words.len()], &mut groups[..words.len()]);
+        let mut hits = 0;
+        for (&row, &word) in stage.live_rows().iter().zip(words) {
+            let value = word.wrapping_sub(min);
+            let inside = value <= span;
+            let (member, rank) = rank(bits, if inside { value } else { 0 });
+            rows[hits] = row;
+            groups[hits] = rank;
+            hits += usize::from(member & inside);
+        }
+        hits
     }
 }

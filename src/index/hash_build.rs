@@ -6,9 +6,9 @@ use super::hash::{SEEDS, seed};
 use super::partition::{Distinct, Source, hash_of, identity, row_of};
 use super::ranked_bits::{Bits, RankedBits};
 use super::scratch::{release, with_capacity};
-use super::table::Table;
+use super::table::{Frozen, Table};
 use super::{IndexContext, NONE, RowGroups};
-use crate::error::Result;
+use crate::error::{Error, Result, internal_err};
 
 /// What became of the keys of a build.
 pub(super) struct Built<const L: usize> {
@@ -31,39 +31,92 @@ pub(super) fn build<const L: usize>(
     mut context: IndexContext<'_>,
 ) -> Result<Built<L>> {
     let context = &mut context;
-    let retained = context.retained.size();
     let null_count = nulls.map_or(0, NullBuffer::null_count);
     let group_nulls = nulls.filter(|_| nulls_equal);
     let first_null = group_nulls.and_then(|nulls| nulls.iter().position(|valid| !valid));
     for attempt in 0..SEEDS {
         let (seed, last) = (seed(attempt), attempt + 1 == SEEDS);
-        let Some(distinct) = Distinct::find(source, seed, rows, rows - null_count, last, context)? else { continue };
-        let num_keys = distinct.len() + usize::from(first_null.is_some());
-        let ranks = match num_keys == rows {
+        let mut distinct = Distinct::partition(source, seed, rows, rows - null_count, context)?;
+        let mut flooded = false;
+        if last {
+            distinct.sort(source, rows, context)?;
+        } else {
+            flooded = !distinct.dedupe(1, source, rows, context)?;
+            if !flooded && distinct.first_of.is_none() && !distinct.is_distinct() {
+                // One partition has no duplicates: likely there are none at all, and the table's own check suffices.
+                match freeze(source, &distinct, first_null, rows, buckets_per_key, last, context) {
+                    Ok((Frozen::Table(table), ranks)) => {
+                        return finish(table, ranks, distinct, seed, group_nulls, first_null, rows, context);
+                    }
+                    Ok((Frozen::Flooded, _)) => flooded = true,
+                    Ok((Frozen::Duplicates, _)) | Err(Error::ResourcesExhausted(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            flooded = flooded || !distinct.dedupe(distinct.partitions(), source, rows, context)?;
+        }
+        if !flooded
+            && let (Frozen::Table(table), ranks) =
+                freeze(source, &distinct, first_null, rows, buckets_per_key, last, context)?
+        {
+            return finish(table, ranks, distinct, seed, group_nulls, first_null, rows, context);
+        }
+        distinct.release(context);
+    }
+    internal_err!("an index was neither built nor refused after {SEEDS} hash functions")
+}
+
+/// Freezes the table, with the ranks of first rows where they are not the group ids themselves. Where it answers no table
+/// or an error, it has given back all that it took.
+fn freeze<const L: usize>(
+    source: &impl Source<L>,
+    distinct: &Distinct,
+    first_null: Option<usize>,
+    rows: usize,
+    buckets_per_key: f64,
+    last: bool,
+    context: &mut IndexContext<'_>,
+) -> Result<(Frozen<L>, Option<RankedBits>)> {
+    let (retained, scratch) = (context.retained.size(), context.scratch.size());
+    let mut run = || {
+        let ranks = match distinct.len() + usize::from(first_null.is_some()) == rows {
             true => None,
-            false => Some(first_rows(&distinct, first_null, rows, context)?),
+            false => Some(first_rows(distinct, first_null, rows, context)?),
         };
         let group = |row: u32| ranks.as_ref().map_or(row, |ranks| ranks.rank(row.into()).1);
         let lanes = |entry: &_| source.lanes(hash_of(entry), row_of(entry));
-        let Some(table) = Table::freeze(&distinct, lanes, group, buckets_per_key, last, context)? else {
-            distinct.release(context);
-            context.scratch.shrink(ranks.map_or(0, |ranks| ranks.memory_size()));
-            context.retained.shrink(context.retained.size() - retained);
-            continue;
-        };
-        let null_group = first_null.map_or(NONE, |row| group(row as u32));
-        let first_of = distinct.into_first_of(context);
-        let groups = match ranks {
-            None => RowGroups::Identity,
-            Some(ranks) => {
-                let groups = row_groups(&ranks, first_of, group_nulls, rows, num_keys, context)?;
-                context.scratch.shrink(ranks.memory_size());
-                groups
-            }
-        };
-        return Ok(Built { table, seed, groups, num_keys, null_group });
+        let frozen = Table::freeze(distinct, lanes, group, buckets_per_key, last, context)?;
+        Ok((frozen, ranks))
+    };
+    let result = run();
+    if !matches!(result, Ok((Frozen::Table(_), _))) {
+        context.retained.shrink(context.retained.size() - retained);
+        context.scratch.shrink(context.scratch.size() - scratch);
     }
-    crate::error::internal_err!("an index was neither built nor refused after {SEEDS} hash functions")
+    result
+}
+
+/// The row groups, when the table is done.
+#[allow(clippy::too_many_arguments)]
+fn finish<const L: usize>(
+    table: Table<L>,
+    ranks: Option<RankedBits>,
+    distinct: Distinct,
+    seed: u64,
+    group_nulls: Option<&NullBuffer>,
+    first_null: Option<usize>,
+    rows: usize,
+    context: &mut IndexContext<'_>,
+) -> Result<Built<L>> {
+    let num_keys = distinct.len() + usize::from(first_null.is_some());
+    let first_of = distinct.into_first_of(context);
+    let (mut groups, mut null_group) = (RowGroups::Identity, first_null.map_or(NONE, |row| row as u32));
+    if let Some(ranks) = ranks {
+        null_group = first_null.map_or(NONE, |row| ranks.rank(row as u64).1);
+        groups = row_groups(&ranks, first_of, group_nulls, rows, num_keys, context)?;
+        context.scratch.shrink(ranks.memory_size());
+    }
+    Ok(Built { table, seed, groups, num_keys, null_group })
 }
 
 /// The first rows of all groups. Their ranks are the group ids.

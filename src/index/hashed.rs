@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 
 use super::hash;
 use super::hash_build::{Built, build};
+use super::hits::ProbeStage;
 use super::partition::Source;
 use super::stage::Stage;
 use super::table::Table;
@@ -29,6 +30,7 @@ struct WordKeys<'a> {
     columns: &'a [ArrayRef],
 }
 
+#[inline(always)]
 fn hash_words(words: &Words, columns: &[ArrayRef], seed: u64, start: usize, len: usize, stage: &mut Stage) {
     words.read(columns, start, len, stage);
     for word in stage.live_words_mut() {
@@ -77,11 +79,21 @@ impl HashedIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) {
-        hits.stages(start, len, |start, len, stage, out| {
-            hash_words(&self.words, columns, self.seed, start, len, stage);
-            let (rows, hashes, candidates) = stage.table();
-            let key = |i: usize| lanes(hashes[i]);
-            self.table.probe(hashes, key, |i| rows[i], |_, _| Ordering::Equal, candidates, out)
-        });
+        hits.stages(start, len, &HashedProbe { index: self, columns });
+    }
+}
+
+struct HashedProbe<'a> {
+    index: &'a HashedIndex,
+    columns: &'a [ArrayRef],
+}
+
+impl ProbeStage for HashedProbe<'_> {
+    #[inline(always)]
+    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+        let HashedIndex { words, table, seed } = self.index;
+        hash_words(words, self.columns, *seed, start, len, stage);
+        let (rows, hashes, candidates) = stage.table();
+        table.probe(hashes, |i| lanes(hashes[i]), |i| rows[i], |_, _| Ordering::Equal, candidates, out)
     }
 }

@@ -11,7 +11,17 @@ pub struct Hits {
     pub rows: Vec<u32>,
     /// Group id of each of `rows`, below the index's `num_keys`.
     pub groups: Vec<u32>,
-    pub(super) stage: Stage,
+    stage: Stage,
+    /// Makes a test use the plain instructions.
+    #[cfg(test)]
+    pub(super) baseline: bool,
+}
+
+/// An index with the columns to probe it with.
+pub(super) trait ProbeStage {
+    /// Writes the hits of `start..start + len` to the fronts of `rows` and `groups`, which are `len` long, and returns their
+    /// number. Implementations are always inlined, so that they are compiled for each set of instructions.
+    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize;
 }
 
 impl Hits {
@@ -34,22 +44,36 @@ impl Hits {
         self.groups.truncate(kept);
     }
 
-    /// Calls `probe(start, len, stage, (rows, groups))` for each stage of `start..start + len`. It writes its hits to the
-    /// fronts of `rows` and `groups`, which are `len` long, and returns their number.
+    /// Probes `start..start + len`, compiled once for the baseline and once for processors that count bits and shift by any
+    /// number in single instructions.
+    pub(super) fn stages(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
+        #[cfg(test)]
+        if self.baseline {
+            return self.stages_baseline(start, len, probe);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("popcnt") {
+            // SAFETY: the processor has the features.
+            return unsafe { self.stages_x86_64_v3(start, len, probe) };
+        }
+        self.stages_baseline(start, len, probe);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn stages_x86_64_v3(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
+        self.stages_baseline(start, len, probe);
+    }
+
     #[inline(always)]
-    pub(super) fn stages(
-        &mut self,
-        start: usize,
-        len: usize,
-        mut probe: impl FnMut(usize, usize, &mut Stage, (&mut [u32], &mut [u32])) -> usize,
-    ) {
+    fn stages_baseline(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
         let mut hits = self.rows.len();
         self.rows.resize(hits + len, 0);
         self.groups.resize(hits + len, 0);
         for offset in (0..len).step_by(Stage::ROWS) {
             let len = Stage::ROWS.min(len - offset);
             let out = (&mut self.rows[hits..hits + len], &mut self.groups[hits..hits + len]);
-            hits += probe(start + offset, len, &mut self.stage, out);
+            hits += probe.probe_stage(start + offset, len, &mut self.stage, out);
         }
         self.rows.truncate(hits);
         self.groups.truncate(hits);

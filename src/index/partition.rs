@@ -36,8 +36,8 @@ pub(super) fn row_of(entry: &Entry) -> u32 {
 /// Partitions of about this many rows keep their rows and their slots in the L1 or L2 cache.
 const PARTITION_ROWS: usize = 4096;
 const MAX_PARTITION_BITS: u32 = 12;
-/// First number of slots of a partition with at least half as many rows.
-const SLOTS: usize = 4 * PARTITION_ROWS;
+/// Most slots that a partition starts with; it gets more when half of them are used.
+const SLOTS: usize = 2 * PARTITION_ROWS;
 
 /// The distinct keys of a build. Charged to the scratch reservation.
 #[derive(Debug)]
@@ -48,35 +48,13 @@ pub(super) struct Distinct {
     /// First row of the key of each row; itself for rows that are first or not indexed. `None` without duplicates. It is
     /// charged to the retained reservation, in place of the groups' rows that are made of it.
     pub(super) first_of: Option<Vec<u32>>,
-    len: usize,
+    /// Partitions without duplicates.
+    distinct: usize,
 }
 
 impl Distinct {
-    /// The distinct keys of the first `rows` rows, of which at most `indexed` are indexed. `None` where too many distinct
-    /// keys share a slot, unless `last`: then the entries are sorted instead.
-    pub(super) fn find<const L: usize>(
-        source: &impl Source<L>,
-        seed: u64,
-        rows: usize,
-        indexed: usize,
-        last: bool,
-        context: &mut IndexContext<'_>,
-    ) -> Result<Option<Self>> {
-        let mut this = Self::partition(source, seed, rows, indexed, context)?;
-        let found = if last {
-            this.sort(source, rows, context)?;
-            true
-        } else {
-            this.dedupe(source, rows, context)?
-        };
-        if !found {
-            this.release(context);
-            return Ok(None);
-        }
-        Ok(Some(this))
-    }
-
-    fn partition<const L: usize>(
+    /// Spreads the `rows` rows, of which at most `indexed` are indexed, over partitions. No duplicates are dropped yet.
+    pub(super) fn partition<const L: usize>(
         source: &impl Source<L>,
         seed: u64,
         rows: usize,
@@ -117,28 +95,30 @@ impl Distinct {
             }
         }
         context.scratch.shrink(morsel);
-        Ok(Self { entries, bounds, first_of: None, len: 0 })
+        Ok(Self { entries, bounds, first_of: None, distinct: 0 })
     }
 
-    /// Keeps the first entry of each key. False where the slots are flooded.
-    fn dedupe<const L: usize>(
+    /// Keeps the first entry of each key in the first `partitions` partitions. False where the slots are flooded.
+    pub(super) fn dedupe<const L: usize>(
         &mut self,
+        partitions: usize,
         source: &impl Source<L>,
         rows: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<bool> {
         let bits = self.bounds.len().ilog2();
         let collide = context.config.collide;
-        let largest = self.bounds.iter().map(|[start, end]| (end - start) as usize).max().unwrap_or(0);
+        let todo = self.distinct.min(partitions)..partitions;
+        let largest = self.bounds[todo.clone()].iter().map(|[start, end]| (end - start) as usize).max().unwrap_or(0);
         // 0 is a free slot, else the position of an entry within its partition, plus 1.
         let mut slots: Vec<u32> = admitted(context.scratch, (largest * 2).next_power_of_two().clamp(2, SLOTS))?;
-        for [start, end] in &mut self.bounds {
+        for [start, end] in &mut self.bounds[todo] {
             context.cancel.check()?;
             let entries = &mut self.entries[*start as usize..*end as usize];
             let mut used = (entries.len() * 2).next_power_of_two().clamp(2, slots.len());
             slots[..used].fill(0);
             let place =
-                |entry: &Entry, used: usize| scale_bits(hash::collide(hash_of(&entry), collide) << bits, used.ilog2());
+                |entry: &Entry, used: usize| scale_bits(hash::collide(hash_of(entry), collide) << bits, used.ilog2());
             let (mut kept, mut walked) = (0, 0);
             for i in 0..entries.len() {
                 let entry = entries[i];
@@ -162,7 +142,7 @@ impl Distinct {
                     walked += 1;
                     slot = (slot + 1) & (used - 1);
                 }
-                if walked > LONG * (kept + LONG) {
+                if walked > LONG * (i + LONG) {
                     steps::count(|| walked);
                     release(context.scratch, slots);
                     return Ok(false);
@@ -187,15 +167,15 @@ impl Distinct {
             }
             steps::count(|| walked + entries.len());
             *end = *start + kept as u32;
-            self.len += kept;
         }
+        self.distinct = partitions;
         release(context.scratch, slots);
         Ok(true)
     }
 
     /// Does what [`dedupe`](Self::dedupe) does by sorting, in bounded time whatever the hashes, and leaves the entries of
     /// each partition in the order in which the table searches long buckets.
-    fn sort<const L: usize>(
+    pub(super) fn sort<const L: usize>(
         &mut self,
         source: &impl Source<L>,
         rows: usize,
@@ -222,14 +202,19 @@ impl Distinct {
                 }
             }
             *end = *start + kept as u32;
-            self.len += kept;
         }
+        self.distinct = self.bounds.len();
         Ok(())
     }
 
-    /// Number of distinct keys.
+    /// Number of entries that are left.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.iter().map(<[Entry]>::len).sum()
+    }
+
+    /// Whether all duplicates are dropped.
+    pub(super) fn is_distinct(&self) -> bool {
+        self.distinct == self.bounds.len()
     }
 
     /// Number of partitions, a power of two. Partition `p` holds the hashes whose upper bits are `p`.
@@ -237,7 +222,7 @@ impl Distinct {
         self.bounds.len()
     }
 
-    /// The distinct keys of each partition.
+    /// The entries of each partition.
     pub(super) fn iter(&self) -> impl Iterator<Item = &[Entry]> {
         self.bounds.iter().map(|&[start, end]| &self.entries[start as usize..end as usize])
     }

@@ -16,8 +16,7 @@ pub(super) struct Bits(Vec<u64>);
 impl Bits {
     /// The empty set of numbers up to `max`.
     pub(super) fn new(max: u64, reservation: &mut Reservation) -> Result<Self> {
-        // One more word, so that a number just past the largest is absent rather than out of bounds.
-        Ok(Self(admitted(reservation, (max / 32) as usize + 2)?))
+        Ok(Self(admitted(reservation, (max / 32) as usize + 1)?))
     }
 
     #[inline(always)]
@@ -40,17 +39,27 @@ impl Bits {
     }
 }
 
+/// [`RankedBits::rank`] in the words of a set, for loops that have them at hand.
+#[inline(always)]
+pub(super) fn rank(words: &[u64], value: u64) -> (bool, u32) {
+    let (word, bit) = (words[(value / 32) as usize], value % 32);
+    let below = word as u32 & ((1u32 << bit) - 1);
+    (word >> bit & 1 != 0, (word >> 32) as u32 + below.count_ones())
+}
+
 /// A set of numbers in `0..32 * words`: bits in the lower half of each word, the rank of its first bit in the upper one.
 #[derive(Debug)]
 pub(super) struct RankedBits(ScalarBuffer<u64>);
 
 impl RankedBits {
-    /// Whether `value` is a member, and the number of members below it. `value` is at most `max` + 1.
+    /// Whether `value` is a member, and the number of members below it. `value` is at most `max`.
     #[inline(always)]
     pub(super) fn rank(&self, value: u64) -> (bool, u32) {
-        let (word, bit) = (self.0[(value / 32) as usize], value % 32);
-        let below = word as u32 & ((1u32 << bit) - 1);
-        (word >> bit & 1 != 0, (word >> 32) as u32 + below.count_ones())
+        rank(&self.0, value)
+    }
+
+    pub(super) fn as_ref(&self) -> &[u64] {
+        &self.0
     }
 
     /// All members, ascending.

@@ -1,5 +1,6 @@
 //! Keys of any type and number: every key is encoded as one byte string (arrow-row), equal keys to equal strings.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 use arrow_array::cast::AsArray;
@@ -14,12 +15,13 @@ use arrow_select::take::take;
 
 use super::hash::{self, SEEDS, scale, seed};
 use super::hash_build::{Built, build};
+use super::hits::ProbeStage;
 use super::partition::Source;
 use super::scratch::{admitted, bytes, held, release, scratch_size, with_capacity};
 use super::stage::Stage;
 use super::table::{LONG, Table};
 use super::{Hits, IndexContext, NONE, RowGroups, steps};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
 /// A table of encoded keys.
@@ -155,9 +157,9 @@ struct DistinctKeys<'a> {
 
 impl Source<1> for DistinctKeys<'_> {
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        stage.fill(start, len, |row| {
-            (true, hash::collide(hash::bytes(self.keys.value(row as u32), seed), self.collide), 0)
-        });
+        stage.words(len);
+        stage.all(start, len);
+        stage.hash_live(|row| hash::collide(hash::bytes(self.keys.value(row), seed), self.collide));
     }
 
     fn lanes(&self, hash: u64, _: u32) -> [u32; 1] {
@@ -178,6 +180,7 @@ struct Collected {
     seed: Option<u64>,
     collide: u64,
     walked: usize,
+    looked_up: usize,
 }
 
 impl Collected {
@@ -192,7 +195,7 @@ impl Collected {
 
     /// Forgets all keys; `None` as seed keeps them sorted.
     fn restart(&mut self, seed: Option<u64>) {
-        (self.seed, self.walked) = (seed, 0);
+        (self.seed, self.walked, self.looked_up) = (seed, 0, 0);
         self.offsets.truncate(1);
         self.data.clear();
         self.slots.fill(0);
@@ -214,6 +217,7 @@ impl Collected {
             };
         };
         let hash = hash::collide(hash::bytes(key, seed), self.collide);
+        self.looked_up += 1;
         let mut slot = scale(hash, self.slots.len() as u64);
         while let Some(group) = self.slots[slot].checked_sub(1) {
             if self.value(group) == key {
@@ -224,7 +228,7 @@ impl Collected {
         }
         self.slots[slot] = new + 1;
         self.push(key, retained)?;
-        Ok(Some(new).filter(|_| self.walked <= LONG * (self.len() + LONG)))
+        Ok(Some(new).filter(|_| self.walked <= LONG * (self.looked_up + LONG)))
     }
 
     fn push(&mut self, key: &[u8], retained: &mut Reservation) -> Result<()> {
@@ -266,7 +270,7 @@ impl RowsIndex {
         let slots = admitted(context.scratch, rows / 2 * 3 + 2)?;
         let mut offsets = with_capacity(context.retained, 1)?;
         offsets.push(0);
-        let mut keys = Collected { offsets, data: Vec::new(), slots, seed: None, collide, walked: 0 };
+        let mut keys = Collected { offsets, data: Vec::new(), slots, seed: None, collide, walked: 0, looked_up: 0 };
         for attempt in 0..=SEEDS {
             keys.restart((attempt < SEEDS).then(|| seed(attempt)));
             if collect(&encoder, columns, &mut keys, &mut group_of, context.retained, context.scratch, context.cancel)?
@@ -294,22 +298,33 @@ impl RowsIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
-        let mut result = Ok(());
-        hits.stages(start, len, |start, len, stage, out| {
-            let rows = match self.encoder.encode(columns, start, len, stage) {
-                Ok(rows) => rows,
-                Err(error) => {
-                    result = Err(error);
-                    return 0;
-                }
-            };
-            let key = |row: u32| rows.row(row as usize - start).data();
-            stage.hash_live(|row| hash::collide(hash::bytes(key(row), self.seed), self.collide));
-            let equal = |group, row| self.keys.value(group) == key(row);
-            let compare = |group, row| self.keys.value(group).cmp(key(row));
-            self.table.probe_verified(stage, equal, compare, out)
-        });
-        result
+        let error = Cell::new(None);
+        hits.stages(start, len, &RowsProbe { index: self, columns, error: &error });
+        error.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+struct RowsProbe<'a> {
+    index: &'a RowsIndex,
+    columns: &'a [ArrayRef],
+    error: &'a Cell<Option<Error>>,
+}
+
+impl ProbeStage for RowsProbe<'_> {
+    #[inline(always)]
+    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+        let RowsIndex { encoder, table, seed, collide, keys } = self.index;
+        let rows = match encoder.encode(self.columns, start, len, stage) {
+            Ok(rows) => rows,
+            Err(error) => {
+                self.error.set(Some(error));
+                return 0;
+            }
+        };
+        let key = |row: u32| rows.row(row as usize - start).data();
+        stage.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
+        let equal = |group, row| keys.value(group) == key(row);
+        table.probe_verified(stage, equal, |group, row| keys.value(group).cmp(key(row)), out)
     }
 }
 

@@ -102,21 +102,15 @@ impl Stage {
         (&self.rows[..self.len], &self.words[..self.len], &self.wide[..self.len], &mut self.candidates)
     }
 
-    /// Keeps the rows of `start..start + len` for which `key` answers (true, hash, short key).
+    /// Room for `len` rows, their hashes and short keys.
     #[inline(always)]
-    pub(super) fn fill(&mut self, start: usize, len: usize, key: impl Fn(usize) -> (bool, u64, u128)) {
-        let rows = grown(&mut self.rows, len);
-        let words = grown(&mut self.words, len);
-        let wide = grown(&mut self.wide, len);
-        let mut n = 0;
-        for row in start..start + len {
-            let (live, word, number) = key(row);
-            rows[n] = row as u32;
-            words[n] = word;
-            wide[n] = number;
-            n += usize::from(live);
-        }
-        self.len = n;
+    pub(super) fn room(&mut self, len: usize) -> (&mut [u32], &mut [u64], &mut [u128]) {
+        (grown(&mut self.rows, len), grown(&mut self.words, len), grown(&mut self.wide, len))
+    }
+
+    /// Keeps the first `len` rows that were written to the [`room`](Self::room).
+    pub(super) fn keep(&mut self, len: usize) {
+        self.len = len;
     }
 
     /// Hashes the rows that are left.

@@ -36,9 +36,34 @@ fn tag(hash: u64) -> u64 {
     1 << (32 | (hash >> 27 & 31)) | 1 << (32 | (hash >> 22 & 31))
 }
 
+/// Lanes and group of the tuple at `at`.
+#[inline(always)]
+fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
+    let tuple = &tuples[at * (L + 1)..(at + 1) * (L + 1)];
+    (std::array::from_fn(|lane| tuple[lane]), tuple[L])
+}
+
+/// Whether two tuples that stand `apart` have the same lanes.
+fn any_equal<const L: usize>(tuples: &[u32], apart: usize) -> bool {
+    let later = tuples.get(apart * (L + 1)..).unwrap_or_default();
+    let pairs = tuples.chunks_exact(L + 1).zip(later.chunks_exact(L + 1));
+    // No early end, so that the loop has no branches.
+    pairs.fold(false, |equal, (a, b)| equal | (a[..L] == b[..L]))
+}
+
+/// What became of [`Table::freeze`].
+pub(super) enum Frozen<const L: usize> {
+    Table(Table<L>),
+    /// A bucket is longer than [`LONG`].
+    Flooded,
+    /// Two entries seem to have the same key.
+    Duplicates,
+}
+
 impl<const L: usize> Table<L> {
-    /// Makes the table of `distinct`, whose keys `key` reads; `group` gives the group of a first row. `None` where a bucket
-    /// is longer than [`LONG`], unless `accept_long`: then the entries of each partition are sorted.
+    /// Makes the table of `distinct`, whose keys `key` reads; `group` gives the group of a first row. With `accept_long` the
+    /// entries of each partition are sorted, and buckets may be longer than [`LONG`]. Where the keys are not known to be
+    /// distinct, it is checked.
     pub(super) fn freeze(
         distinct: &Distinct,
         key: impl Fn(&Entry) -> [u32; L],
@@ -46,14 +71,14 @@ impl<const L: usize> Table<L> {
         buckets_per_key: f64,
         accept_long: bool,
         context: &mut IndexContext<'_>,
-    ) -> Result<Option<Self>> {
+    ) -> Result<Frozen<L>> {
         let collide = context.config.collide;
         let partitions = distinct.partitions();
         let per_partition = ((distinct.len() as f64 * buckets_per_key / partitions as f64) as usize).max(1);
         let buckets = per_partition * partitions;
         let mut directory: Vec<u64> = admitted(context.retained, buckets + 1)?;
         let mut tuples: Vec<u32> = admitted(context.retained, (distinct.len() + WINDOW - 1) * (L + 1))?;
-        let mut start = 0;
+        let (mut start, mut checked) = (0u32, 0);
         for (p, entries) in distinct.iter().enumerate() {
             context.cancel.check()?;
             let first = p * per_partition + 1;
@@ -63,10 +88,12 @@ impl<const L: usize> Table<L> {
                 let bucket = &mut directory[scale(hash, buckets as u64) + 1];
                 *bucket = (*bucket + 1) | tag(hash);
             }
+            let mut longest = 0;
             for bucket in &mut directory[first..first + per_partition] {
                 let len = *bucket as u32;
+                longest = longest.max(len as usize);
                 if len as usize > LONG && !accept_long {
-                    return Ok(None);
+                    return Ok(Frozen::Flooded);
                 }
                 *bucket = *bucket >> 32 << 32 | u64::from(start);
                 start += len;
@@ -78,27 +105,29 @@ impl<const L: usize> Table<L> {
                 tuples[at..at + L].copy_from_slice(&key(entry));
                 tuples[at + L] = group(row_of(entry));
             }
+            if !distinct.is_distinct() {
+                let end = start as usize * (L + 1);
+                // All entries that share a bucket are less than its length apart.
+                if (1..longest).any(|apart| any_equal::<L>(&tuples[checked..end], apart)) {
+                    return Ok(Frozen::Duplicates);
+                }
+                checked = end;
+            }
         }
         // The window of the last tuples ends in tuples of no group.
         tuples[distinct.len() * (L + 1)..].fill(NONE);
-        Ok(Some(Self { directory: directory.into(), tuples: tuples.into(), collide }))
+        Ok(Frozen::Table(Self { directory: directory.into(), tuples: tuples.into(), collide }))
     }
 
     pub(super) fn memory_size(&self) -> usize {
         held(&self.directory) + held(&self.tuples)
     }
 
+    /// First tuple and end of the bucket of `hash`, and whether its tag allows for `hash`.
     #[inline(always)]
-    fn tuple(&self, at: usize) -> ([u32; L], u32) {
-        let tuple = &self.tuples[at * (L + 1)..(at + 1) * (L + 1)];
-        (std::array::from_fn(|lane| tuple[lane]), tuple[L])
-    }
-
-    /// First and last tuple of the bucket of `hash`.
-    #[inline(always)]
-    fn bucket(&self, hash: u64) -> (u32, u32, bool) {
-        let bucket = scale(hash, self.directory.len() as u64 - 1);
-        let (before, this) = (self.directory[bucket], self.directory[bucket + 1]);
+    fn bucket(directory: &[u64], hash: u64) -> (u32, u32, bool) {
+        let bucket = scale(hash, directory.len() as u64 - 1);
+        let (before, this) = (directory[bucket], directory[bucket + 1]);
         (before as u32, this as u32, this & tag(hash) == tag(hash))
     }
 
@@ -107,9 +136,10 @@ impl<const L: usize> Table<L> {
     fn candidates(&self, hashes: &[u64], place: impl Fn(u64) -> u64, candidates: &mut [[u32; 3]]) -> usize {
         steps::count(|| hashes.len());
         let candidates = &mut candidates[..hashes.len()];
+        let directory: &[u64] = &self.directory;
         let mut n = 0;
         for (i, &hash) in hashes.iter().enumerate() {
-            let (start, end, maybe) = self.bucket(place(hash));
+            let (start, end, maybe) = Self::bucket(directory, place(hash));
             candidates[n] = [i as u32, start, end];
             n += usize::from(maybe);
         }
@@ -140,6 +170,7 @@ impl<const L: usize> Table<L> {
             n => self.candidates(hashes, |hash| hash::collide(hash, n), candidates),
         };
         let (rows, groups) = (&mut out.0[..hashes.len()], &mut out.1[..hashes.len()]);
+        let tuples: &[u32] = &self.tuples;
         let mut hits = 0;
         for &[i, start, end] in &candidates[..n] {
             let i = i as usize;
@@ -147,9 +178,12 @@ impl<const L: usize> Table<L> {
             steps::count(|| WINDOW.min((end - start) as usize));
             let mut group = NONE;
             // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
-            for tuple in (0..WINDOW).rev() {
-                let (lanes, this) = self.tuple(start as usize + tuple);
-                group = if lanes == key { this } else { group };
+            for at in (0..WINDOW).rev() {
+                let (lanes, this) = tuple::<L>(tuples, start as usize + at);
+                // Masks, because a branch here cannot be predicted.
+                let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
+                let mask = u32::from(differs != 0).wrapping_sub(1);
+                group = this & mask | group & !mask;
             }
             if group == NONE && (end - start) as usize > WINDOW {
                 group = self.search_range(start, end, key, |group| compare(group, i));
@@ -164,14 +198,14 @@ impl<const L: usize> Table<L> {
     /// The group of one key, or `NONE`.
     #[cold]
     pub(super) fn search(&self, hash: u64, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
-        let (start, end, maybe) = self.bucket(hash::collide(hash, self.collide));
+        let (start, end, maybe) = Self::bucket(&self.directory, hash::collide(hash, self.collide));
         steps::count(|| 1);
         if maybe { self.search_range(start, end, key, compare) } else { NONE }
     }
 
     fn search_range(&self, mut start: u32, mut end: u32, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
         let order = |at: u32| {
-            let (lanes, group) = self.tuple(at as usize);
+            let (lanes, group) = tuple(&self.tuples, at as usize);
             steps::count(|| 1);
             (lanes.cmp(&key).then_with(|| compare(group)), group)
         };
