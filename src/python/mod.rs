@@ -5,6 +5,7 @@
 //! long work runs in [`signals::detach_if_long`] with [`signals::interruptible`] as its cancel signal; data crosses in
 //! [`interchange`] only.
 
+mod arguments;
 mod config;
 mod errors;
 mod execution;
@@ -12,10 +13,14 @@ mod expr;
 mod hash_join;
 mod interchange;
 mod join;
+mod literal;
 mod pool;
 mod prepared;
 mod read;
+mod report;
+mod session;
 mod signals;
+mod source;
 
 use pyo3::prelude::*;
 
@@ -29,12 +34,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PyMemoryPool>()?;
     module.add_class::<prepared::PyPreparedBuild>()?;
     module.add_class::<hash_join::PyHashJoin>()?;
-    module.add_class::<hash_join::PySession>()?;
+    module.add_class::<session::PySession>()?;
+    module.add_class::<source::PySource>()?;
     module.add_class::<expr::PyExpr>()?;
     module.add_function(wrap_pyfunction!(prepared::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
     module.add_function(wrap_pyfunction!(expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
+    module.add_function(wrap_pyfunction!(hash_join::load_join, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::load_expr, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
     Ok(())

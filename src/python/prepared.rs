@@ -5,13 +5,15 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::arguments::{key_names, null_equalities};
 use super::config::PyConfig;
-use super::errors::{guarded, plan};
-use super::interchange::{PySchema, Source, schema_of, type_name};
+use super::errors::guarded;
+use super::interchange::{PySchema, Source, schema_of};
 use super::join::JoinCache;
 use super::pool::PyMemoryPool;
-use super::signals::interruptible;
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, lease_batch};
+use super::signals::{detach_if_long, interruptible};
+use super::source;
+use crate::build::{BuildSpec, Collector, PreparedBuild, lease_batch};
 use crate::config::Config;
 use crate::memory::{Pool, Reservation};
 
@@ -139,7 +141,7 @@ pub(super) fn prepare(
     guarded(|| {
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
-        let source = Source::open(source, schema.map(schema_of).transpose()?)?;
+        let source = source::open(source, schema.map(schema_of).transpose()?)?;
         let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible());
@@ -154,43 +156,21 @@ pub(crate) fn collect(
     mut source: Source,
     pool: &Arc<dyn Pool>,
 ) -> PyResult<Arc<PreparedBuild>> {
+    let mut rows = 0_usize;
     loop {
         let mut copies = Reservation::new(pool, "alignment copy");
         match source.next_attached(py, Some(&mut copies))? {
-            Some(imported) => collector.push_foreign(imported.batch, imported.extents)?,
+            Some(imported) => {
+                rows = rows.saturating_add(imported.batch.num_rows());
+                collector.push_foreign(imported.batch, imported.extents)?;
+            }
             None => break,
         }
     }
     drop(source);
-    Ok(py.detach(|| collector.finish())?)
+    Ok(detach_if_long(py, rows, || collector.finish())?)
 }
 
 pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> Config {
     config.map(|config| config.get().config.clone()).unwrap_or_default()
-}
-
-/// A name or a sequence of names.
-pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    if let Ok(name) = on.extract::<String>() {
-        return Ok(vec![name]);
-    }
-    on.extract::<Vec<String>>()
-        .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
-}
-
-/// One bool for all keys, or one for each.
-pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> PyResult<Vec<NullEquality>> {
-    let equality = |equal: bool| if equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
-    let Some(given) = given else { return Ok(vec![NullEquality::default(); keys]) };
-    if let Ok(equal) = given.extract::<bool>() {
-        return Ok(vec![equality(equal); keys]);
-    }
-    match given.extract::<Vec<bool>>() {
-        Ok(each) if each.len() == keys => Ok(each.into_iter().map(equality).collect()),
-        Ok(each) => Err(plan(format!(
-            "null_equal has {} entries for {keys} keys; give one bool, or one for each key",
-            each.len()
-        ))),
-        Err(_) => Err(plan(format!("null_equal is a bool or a list of bools, {} was given", type_name(given)))),
-    }
 }
