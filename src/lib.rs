@@ -16,7 +16,7 @@ pub use build::{BuildSpec, Collector, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
-pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups};
+pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
 pub use join::{
     BatchStream, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType, Metrics,
     PartitionMode, Probe, Properties, RunOptions, Source, Statistics,

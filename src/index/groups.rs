@@ -2,6 +2,12 @@
 
 use arrow_buffer::ScalarBuffer;
 
+use super::NONE;
+use super::scratch::{admitted, held};
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::memory::Reservation;
+
 /// The build rows of each group, in build order. Build rows fit `u32`: a build has at most 2^32-2 rows.
 ///
 /// Unique keys need no offsets; groups whose rows follow each other in build order need no rows. Storage is Arrow
@@ -28,6 +34,9 @@ pub enum RowGroups {
         rows: ScalarBuffer<u32>,
     },
 }
+
+/// Rows between two polls of the cancel flag.
+const MORSEL: usize = 1 << 16;
 
 impl RowGroups {
     /// True where every group is one row.
@@ -89,12 +98,76 @@ impl RowGroups {
 
     /// Heap bytes held.
     pub fn memory_size(&self) -> usize {
-        let bytes = |buffer: &ScalarBuffer<u32>| buffer.inner().capacity();
         match self {
             RowGroups::Identity => 0,
-            RowGroups::Unique { rows } => bytes(rows),
-            RowGroups::Runs { offsets } => bytes(offsets),
-            RowGroups::Csr { offsets, rows } => bytes(offsets) + bytes(rows),
+            RowGroups::Unique { rows } => held(rows),
+            RowGroups::Runs { offsets } => held(offsets),
+            RowGroups::Csr { offsets, rows } => held(offsets) + held(rows),
         }
+    }
+
+    /// The first build row of `group`.
+    #[inline(always)]
+    pub(super) fn first_row(&self, group: u32) -> u32 {
+        let group = group as usize;
+        match self {
+            RowGroups::Identity => group as u32,
+            RowGroups::Unique { rows } => rows[group],
+            RowGroups::Runs { offsets } => offsets[group],
+            RowGroups::Csr { offsets, rows } => rows[offsets[group] as usize],
+        }
+    }
+
+    /// The rows of each of `num_keys` groups, from the group of each row (`NONE` for rows in no group).
+    pub(super) fn from_group_of(
+        group_of: &[u32],
+        num_keys: usize,
+        retained: &mut Reservation,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let Some(lead) = group_of.iter().position(|&g| g != NONE) else {
+            return Ok(RowGroups::Identity);
+        };
+        let indexed = group_of.iter().filter(|&&g| g != NONE).count();
+        // NONE is the largest number, so rows in no group may also follow the last group.
+        let clustered = group_of[lead..].is_sorted();
+        if indexed == num_keys {
+            if clustered && lead == 0 {
+                return Ok(RowGroups::Identity);
+            }
+            let mut rows: Vec<u32> = admitted(retained, num_keys)?;
+            for (row, &g) in group_of.iter().enumerate().filter(|&(_, &g)| g != NONE) {
+                rows[g as usize] = row as u32;
+            }
+            return Ok(RowGroups::Unique { rows: rows.into() });
+        }
+        let mut offsets: Vec<u32> = admitted(retained, num_keys + 1)?;
+        for morsel in group_of.chunks(MORSEL) {
+            cancel.check()?;
+            for &g in morsel.iter().filter(|&&g| g != NONE) {
+                offsets[g as usize] += 1;
+            }
+        }
+        let mut end = if clustered { lead as u32 } else { 0 };
+        for offset in &mut offsets {
+            let count = std::mem::replace(offset, end);
+            end += count;
+        }
+        if clustered {
+            return Ok(RowGroups::Runs { offsets: offsets.into() });
+        }
+        let mut rows: Vec<u32> = admitted(retained, indexed)?;
+        // Each start moves to the end of its group, which is the start of the next one.
+        for (morsel, start) in group_of.chunks(MORSEL).zip((0..).step_by(MORSEL)) {
+            cancel.check()?;
+            for (&g, row) in morsel.iter().zip(start as u32..).filter(|&(&g, _)| g != NONE) {
+                let at = &mut offsets[g as usize];
+                rows[*at as usize] = row;
+                *at += 1;
+            }
+        }
+        offsets.copy_within(..num_keys, 1);
+        offsets[0] = 0;
+        Ok(RowGroups::Csr { offsets: offsets.into(), rows: rows.into() })
     }
 }

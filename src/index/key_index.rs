@@ -2,14 +2,19 @@
 
 use std::fmt;
 
-use arrow_array::ArrayRef;
-use arrow_buffer::ScalarBuffer;
+use arrow_array::{Array, ArrayRef};
 
+use super::byte_column::is_bytes;
+use super::bytes::BytesIndex;
+use super::dense::DenseIndex;
+use super::hashed::HashedIndex;
 use super::rows::RowsIndex;
+use super::stage::Stage;
+use super::words::{Words, is_integer_like, is_word, null_rows};
 use super::{Hits, NONE, RowGroups};
 use crate::cancel::Cancel;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
 
 /// Which structure answers the keys of a build.
@@ -39,10 +44,18 @@ impl fmt::Display for IndexKind {
 
 /// The frozen index of the distinct keys of a build.
 #[derive(Debug)]
-pub struct KeyIndex(Kind);
+pub struct KeyIndex {
+    kind: Kind,
+    num_keys: usize,
+    /// Group of the rows whose only key is null, where null equals null, or `NONE`.
+    null_group: u32,
+}
 
 #[derive(Debug)]
 enum Kind {
+    Dense(DenseIndex),
+    Hashed(HashedIndex),
+    Bytes(BytesIndex),
     Rows(RowsIndex),
 }
 
@@ -60,52 +73,83 @@ pub struct IndexContext<'a> {
 
 impl KeyIndex {
     /// Indexes the rows of `keys` (one array per key column, equally long, fewer than 2^32-1 rows). A row with a null in a
-    /// key whose `nulls_equal` entry is false is indexed under no group.
+    /// key whose `nulls_equal` entry is false is indexed under no group. After an error both reservations are what they
+    /// were.
     pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
         context.cancel.check()?;
-        let mut groups = Vec::with_capacity(keys[0].len());
-        let index = RowsIndex::build(keys, nulls_equal, &mut groups)?;
-        let num_keys = index.num_keys();
-        let mut offsets = vec![0u32; num_keys + 1];
-        for &g in groups.iter().filter(|&&g| g != NONE) {
-            offsets[g as usize + 1] += 1;
+        let IndexContext { config, retained, scratch, cancel } = context;
+        let (held, temporary) = (retained.size(), scratch.size());
+        let built = Self::choose(keys, nulls_equal, IndexContext { config, retained, scratch, cancel });
+        debug_assert!(built.is_err() || scratch.size() == temporary, "scratch of an index build was not given back");
+        scratch.shrink(scratch.size() - temporary);
+        match built {
+            Ok((index, groups)) => {
+                let size = index.memory_size() + groups.memory_size();
+                debug_assert_eq!(retained.size() - held, size, "the index's charge is not what it holds");
+                Ok((index, groups))
+            }
+            Err(error) => {
+                retained.shrink(retained.size() - held);
+                Err(error)
+            }
         }
-        for i in 0..num_keys {
-            offsets[i + 1] += offsets[i];
+    }
+
+    /// The one place where the kind is chosen.
+    fn choose(keys: &[ArrayRef], nulls_equal: &[bool], mut context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
+        let Some(first) = keys.first() else { return internal_err!("an index of no key columns") };
+        if keys.iter().any(|key| key.len() != first.len()) || first.len() >= NONE as usize {
+            return internal_err!("an index of {} rows in {} columns", first.len(), keys.len());
         }
-        let mut at = offsets.clone();
-        let mut rows = vec![0u32; *offsets.last().unwrap_or(&0) as usize];
-        for (row, &g) in groups.iter().enumerate().filter(|&(_, &g)| g != NONE) {
-            rows[at[g as usize] as usize] = row as u32;
-            at[g as usize] += 1;
-        }
-        let groups = if rows.len() == num_keys {
-            RowGroups::Unique { rows: ScalarBuffer::from(rows) }
-        } else {
-            RowGroups::Csr { offsets: ScalarBuffer::from(offsets), rows: ScalarBuffer::from(rows) }
+        let mut stage = Stage::default();
+        let words = match keys {
+            [key] if is_word(key.data_type()) => Some(Words::Single),
+            [_] => None,
+            _ if keys.iter().all(|key| is_word(key.data_type())) => {
+                Words::pack(keys, nulls_equal, &mut stage, context.cancel)?
+            }
+            _ => None,
         };
-        context.retained.try_grow(index.memory_size() + groups.memory_size())?;
-        let _ = (context.config, context.scratch);
-        Ok((Self(Kind::Rows(index)), groups))
+        let new = |kind, num_keys, null_group| Self { kind, num_keys, null_group };
+        if let Some(words) = words {
+            if keys.iter().all(|key| is_integer_like(key.data_type()))
+                && let Some((index, groups, num_keys, null_group)) =
+                    DenseIndex::build(words.clone(), keys, nulls_equal[0], &mut stage, &mut context)?
+            {
+                return Ok((new(Kind::Dense(index), num_keys, null_group), groups));
+            }
+            let (index, groups, num_keys, null_group) = HashedIndex::build(words, keys, nulls_equal[0], context)?;
+            return Ok((new(Kind::Hashed(index), num_keys, null_group), groups));
+        }
+        if keys.len() == 1 && is_bytes(first.data_type()) {
+            let (index, groups, num_keys, null_group) = BytesIndex::build(first, nulls_equal[0], context)?;
+            return Ok((new(Kind::Bytes(index), num_keys, null_group), groups));
+        }
+        let (index, groups, num_keys) = RowsIndex::build(keys, nulls_equal, context)?;
+        Ok((new(Kind::Rows(index), num_keys, NONE), groups))
     }
 
     /// Which structure this is.
     pub fn kind(&self) -> IndexKind {
-        match &self.0 {
+        match &self.kind {
+            Kind::Dense(_) => IndexKind::Dense,
+            Kind::Hashed(_) => IndexKind::Hashed,
+            Kind::Bytes(_) => IndexKind::Bytes,
             Kind::Rows(_) => IndexKind::Rows,
         }
     }
 
     /// Number of distinct indexed keys.
     pub fn num_keys(&self) -> usize {
-        match &self.0 {
-            Kind::Rows(index) => index.num_keys(),
-        }
+        self.num_keys
     }
 
     /// Heap bytes held.
     pub fn memory_size(&self) -> usize {
-        match &self.0 {
+        match &self.kind {
+            Kind::Dense(index) => index.memory_size(),
+            Kind::Hashed(index) => index.memory_size(),
+            Kind::Bytes(index) => index.memory_size(),
             Kind::Rows(index) => index.memory_size(),
         }
     }
@@ -114,8 +158,19 @@ impl KeyIndex {
     ///
     /// `keys` has the types that the index was built with. Rows with a null in a key whose nulls do not match never hit.
     pub fn probe(&self, keys: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
-        match &self.0 {
-            Kind::Rows(index) => index.probe(keys, start, len, hits),
+        let from = hits.rows.len();
+        match &self.kind {
+            Kind::Dense(index) => index.probe(keys, start, len, hits),
+            Kind::Hashed(index) => index.probe(keys, start, len, hits),
+            Kind::Bytes(index) => index.probe(&keys[0], start, len, hits),
+            Kind::Rows(index) => index.probe(keys, start, len, hits)?,
         }
+        if self.null_group != NONE
+            && let Some(nulls) = null_rows(&keys[0])
+        {
+            let null_rows = (start..start + len).filter(|&row| nulls.is_null(row)).map(|row| row as u32);
+            hits.merge(from, null_rows.clone(), null_rows.count(), self.null_group);
+        }
+        Ok(())
     }
 }

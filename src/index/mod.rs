@@ -5,14 +5,31 @@
 //! rows that hold its key, in build order. Everything else (duplicates, join kinds, counts, membership) works on group
 //! ids and is written once for all key types.
 
+mod byte_column;
+mod bytes;
+mod dense;
 mod groups;
+mod hash;
+mod hash_build;
+mod hashed;
 mod hits;
 mod key_index;
+mod partition;
+mod ranked_bits;
 mod rows;
+mod scratch;
+mod stage;
+mod steps;
+mod table;
+#[cfg(test)]
+mod tests;
+mod words;
 
 pub use groups::RowGroups;
 pub use hits::Hits;
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
+pub use scratch::scratch_size;
+pub use steps::probe_steps;
 
 /// Group id of a row that is in no group.
 pub(crate) const NONE: u32 = u32::MAX;

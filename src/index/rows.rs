@@ -1,84 +1,354 @@
 //! Keys of any type and number: every key is encoded as one byte string (arrow-row), equal keys to equal strings.
 
-use arrow_array::{Array, ArrayRef};
+use std::cmp::Ordering;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::ScalarBuffer;
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
 use arrow_row::{RowConverter, Rows, SortField};
-use hashbrown::HashTable;
+use arrow_schema::DataType;
+use arrow_select::take::take;
 
-use super::Hits;
+use super::hash::{self, SEEDS, scale, seed};
+use super::hash_build::{Built, build};
+use super::partition::Source;
+use super::scratch::{admitted, bytes, held, release, scratch_size, with_capacity};
+use super::stage::Stage;
+use super::table::{LONG, Table};
+use super::{Hits, IndexContext, NONE, RowGroups, steps};
 use crate::error::Result;
+use crate::memory::Reservation;
 
-/// Encoded keys in a hash table.
+/// A table of encoded keys.
 #[derive(Debug)]
 pub(super) struct RowsIndex {
+    encoder: Encoder,
+    table: Table<1>,
+    seed: u64,
+    collide: u64,
+    keys: Keys,
+}
+
+/// Encodes stages of rows.
+#[derive(Debug)]
+struct Encoder {
     converter: RowConverter,
-    keys: Rows,
-    table: HashTable<u32>,
     nulls_equal: Vec<bool>,
 }
 
-impl RowsIndex {
-    /// Builds the index and answers the group of each build row, `NONE` for rows that no key indexes.
-    pub(super) fn build(columns: &[ArrayRef], nulls_equal: &[bool], groups: &mut Vec<u32>) -> Result<Self> {
-        let fields = columns.iter().map(|c| SortField::new(c.data_type().clone())).collect();
-        let converter = RowConverter::new(fields)?;
-        let encoded = converter.convert_columns(columns)?;
-        let mut this = Self {
-            keys: converter.empty_rows(0, 0),
-            converter,
-            table: HashTable::new(),
-            nulls_equal: nulls_equal.to_vec(),
-        };
-        for row in 0..encoded.num_rows() {
-            if this.dropped(columns, row) {
-                groups.push(super::NONE);
-                continue;
-            }
-            let key = encoded.row(row);
-            let hash = hash(key.as_ref());
-            let group = match this.table.find(hash, |&g| this.keys.row(g as usize) == key) {
-                Some(&group) => group,
-                None => {
-                    let group = this.keys.num_rows() as u32;
-                    this.keys.push(key);
-                    let keys = &this.keys;
-                    this.table.insert_unique(hash, group, |&g| self::hash(keys.row(g as usize).as_ref()));
-                    group
-                }
-            };
-            groups.push(group);
-        }
-        Ok(this)
-    }
-
-    fn dropped(&self, columns: &[ArrayRef], row: usize) -> bool {
-        columns.iter().zip(&self.nulls_equal).any(|(c, &equal)| !equal && c.is_null(row))
-    }
-
-    pub(super) fn num_keys(&self) -> usize {
-        self.keys.num_rows()
-    }
-
-    pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
-        let columns: Vec<ArrayRef> = columns.iter().map(|c| c.slice(start, len)).collect();
-        let encoded = self.converter.convert_columns(&columns)?;
-        for row in 0..len {
-            if self.dropped(&columns, row) {
-                continue;
-            }
-            let key = encoded.row(row);
-            if let Some(&group) = self.table.find(hash(key.as_ref()), |&g| self.keys.row(g as usize) == key) {
-                hits.rows.push((start + row) as u32);
-                hits.groups.push(group);
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn memory_size(&self) -> usize {
-        self.keys.size() + self.table.allocation_size()
+/// The type that a key column is encoded as: of a dictionary its values.
+fn encoded_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        other => other,
     }
 }
 
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, &b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+impl Encoder {
+    fn new(columns: &[ArrayRef], nulls_equal: &[bool]) -> Result<Self> {
+        let fields = columns.iter().map(|column| SortField::new(encoded_type(column.data_type()).clone()));
+        Ok(Self { converter: RowConverter::new(fields.collect())?, nulls_equal: nulls_equal.to_vec() })
+    }
+
+    /// Encodes `start..start + len`, and keeps in `stage` the rows that no null drops.
+    fn encode(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) -> Result<Rows> {
+        let live = stage.live(len);
+        let mut parts = Vec::with_capacity(columns.len());
+        for (column, nulls_equal) in columns.iter().zip(&self.nulls_equal) {
+            let part = column.slice(start, len);
+            if !nulls_equal && let Some(nulls) = part.logical_nulls() {
+                live.iter_mut().zip(nulls.iter()).for_each(|(live, valid)| *live &= valid);
+            }
+            parts.push(canonical(&part)?);
+        }
+        stage.words(len);
+        stage.compact(start, len);
+        Ok(self.converter.convert_columns(&parts)?)
+    }
+}
+
+fn has_floats(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
+            has_floats(f.data_type())
+        }
+        DataType::FixedSizeList(f, _) | DataType::Map(f, _) | DataType::RunEndEncoded(_, f) => {
+            has_floats(f.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().any(|f| has_floats(f.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, f)| has_floats(f.data_type())),
+        DataType::Dictionary(_, values) => has_floats(values),
+        other => other.is_floating(),
+    }
+}
+
+/// Dictionaries decoded, every NaN the same bits, and -0.0 as 0.0, on every level.
+fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
+    let decoded;
+    let array = match array.as_any_dictionary_opt() {
+        Some(dictionary) => {
+            decoded = take(dictionary.values(), dictionary.keys(), None)?;
+            &decoded
+        }
+        None => array,
+    };
+    if !has_floats(array.data_type()) {
+        return Ok(array.clone());
+    }
+    let data = array.to_data();
+    if data.child_data().is_empty() {
+        return Ok(make_array(canonical_data(&data)?));
+    }
+    // A slice shows all values of its children; a copy has only its own.
+    let mut copy = MutableArrayData::new(vec![&data], false, data.len());
+    copy.try_extend(0, 0, data.len())?;
+    Ok(make_array(canonical_data(&copy.freeze())?))
+}
+
+fn canonical_data(data: &ArrayData) -> Result<ArrayData> {
+    macro_rules! floats {
+        ($t:ty, $nan:expr) => {{
+            let array = make_array(data.clone());
+            let canonical = |v: <$t as arrow_array::ArrowPrimitiveType>::Native| match v {
+                v if v.is_nan() => $nan,
+                v if v == -v => Default::default(),
+                v => v,
+            };
+            array.as_primitive::<$t>().unary::<_, $t>(canonical).into_data()
+        }};
+    }
+    Ok(match data.data_type() {
+        DataType::Float16 => floats!(Float16Type, <Float16Type as arrow_array::ArrowPrimitiveType>::Native::NAN),
+        DataType::Float32 => floats!(Float32Type, f32::NAN),
+        DataType::Float64 => floats!(Float64Type, f64::NAN),
+        other if has_floats(other) => {
+            let children = data.child_data().iter().map(canonical_data).collect::<Result<_>>()?;
+            data.clone().into_builder().child_data(children).build()?
+        }
+        _ => data.clone(),
+    })
+}
+
+/// The distinct encoded keys, one after the other.
+#[derive(Debug)]
+struct Keys {
+    offsets: ScalarBuffer<u64>,
+    data: ScalarBuffer<u8>,
+}
+
+impl Keys {
+    #[inline(always)]
+    fn value(&self, group: u32) -> &[u8] {
+        let group = group as usize;
+        &self.data[self.offsets[group] as usize..self.offsets[group + 1] as usize]
+    }
+}
+
+/// The distinct keys as the table's build sees them: each is a row.
+struct DistinctKeys<'a> {
+    keys: &'a Keys,
+    collide: u64,
+}
+
+impl Source<1> for DistinctKeys<'_> {
+    fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+        stage.fill(start, len, |row| {
+            (true, hash::collide(hash::bytes(self.keys.value(row as u32), seed), self.collide), 0)
+        });
+    }
+
+    fn lanes(&self, hash: u64, _: u32) -> [u32; 1] {
+        [hash as u32]
+    }
+
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        self.keys.value(a).cmp(self.keys.value(b))
+    }
+}
+
+/// Distinct keys while they are collected, in the order in which they first appear.
+struct Collected {
+    offsets: Vec<u64>,
+    data: Vec<u8>,
+    /// A hash table of group ids plus 1, or after floods of all seeds the group ids in the order of their keys.
+    slots: Vec<u32>,
+    seed: Option<u64>,
+    collide: u64,
+    walked: usize,
+}
+
+impl Collected {
+    fn value(&self, group: u32) -> &[u8] {
+        let group = group as usize;
+        &self.data[self.offsets[group] as usize..self.offsets[group + 1] as usize]
+    }
+
+    fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Forgets all keys; `None` as seed keeps them sorted.
+    fn restart(&mut self, seed: Option<u64>) {
+        (self.seed, self.walked) = (seed, 0);
+        self.offsets.truncate(1);
+        self.data.clear();
+        self.slots.fill(0);
+    }
+
+    /// The group of `key`, added if it is new. `None` if the slots are flooded.
+    fn group(&mut self, key: &[u8], retained: &mut Reservation) -> Result<Option<u32>> {
+        let new = self.len() as u32;
+        let Some(seed) = self.seed else {
+            let known = &self.slots[..self.len()];
+            return match known.binary_search_by(|&group| self.value(group).cmp(key)) {
+                Ok(at) => Ok(Some(known[at])),
+                Err(at) => {
+                    self.slots.copy_within(at..new as usize, at + 1);
+                    self.slots[at] = new;
+                    self.push(key, retained)?;
+                    Ok(Some(new))
+                }
+            };
+        };
+        let hash = hash::collide(hash::bytes(key, seed), self.collide);
+        let mut slot = scale(hash, self.slots.len() as u64);
+        while let Some(group) = self.slots[slot].checked_sub(1) {
+            if self.value(group) == key {
+                return Ok(Some(group));
+            }
+            self.walked += 1;
+            slot = if slot + 1 == self.slots.len() { 0 } else { slot + 1 };
+        }
+        self.slots[slot] = new + 1;
+        self.push(key, retained)?;
+        Ok(Some(new).filter(|_| self.walked <= LONG * (self.len() + LONG)))
+    }
+
+    fn push(&mut self, key: &[u8], retained: &mut Reservation) -> Result<()> {
+        reserve(&mut self.data, key.len(), retained)?;
+        reserve(&mut self.offsets, 1, retained)?;
+        self.data.extend_from_slice(key);
+        self.offsets.push(self.data.len() as u64);
+        Ok(())
+    }
+}
+
+/// Makes room for `more`: old and new memory are admitted together.
+fn reserve<T: Copy>(values: &mut Vec<T>, more: usize, retained: &mut Reservation) -> Result<()> {
+    if values.capacity() - values.len() < more {
+        let capacity = (values.len() + more).max(values.capacity() / 2 * 3).max(64);
+        move_to(values, capacity, retained)?;
+    }
+    Ok(())
+}
+
+fn move_to<T: Copy>(values: &mut Vec<T>, capacity: usize, retained: &mut Reservation) -> Result<()> {
+    let mut larger = with_capacity(retained, capacity)?;
+    larger.extend_from_slice(values);
+    release(retained, std::mem::replace(values, larger));
+    Ok(())
+}
+
+impl RowsIndex {
+    /// Builds the index and answers it with the groups and the number of keys.
+    pub(super) fn build(
+        columns: &[ArrayRef],
+        nulls_equal: &[bool],
+        context: IndexContext<'_>,
+    ) -> Result<(Self, RowGroups, usize)> {
+        let rows = columns[0].len();
+        let encoder = Encoder::new(columns, nulls_equal)?;
+        let collide = context.config.collide;
+        let mut group_of: Vec<u32> = admitted(context.scratch, rows)?;
+        let slots = admitted(context.scratch, rows / 2 * 3 + 2)?;
+        let mut offsets = with_capacity(context.retained, 1)?;
+        offsets.push(0);
+        let mut keys = Collected { offsets, data: Vec::new(), slots, seed: None, collide, walked: 0 };
+        for attempt in 0..=SEEDS {
+            keys.restart((attempt < SEEDS).then(|| seed(attempt)));
+            if collect(&encoder, columns, &mut keys, &mut group_of, context.retained, context.scratch, context.cancel)?
+            {
+                break;
+            }
+            steps::count(|| keys.walked);
+        }
+        steps::count(|| rows + keys.walked);
+        release(context.scratch, std::mem::take(&mut keys.slots));
+        let groups = RowGroups::from_group_of(&group_of, keys.len(), context.retained, context.cancel)?;
+        release(context.scratch, group_of);
+        let Collected { mut offsets, mut data, .. } = keys;
+        let exact = (offsets.len(), data.len());
+        move_to(&mut offsets, exact.0, context.retained)?;
+        move_to(&mut data, exact.1, context.retained)?;
+        let keys = Keys { offsets: offsets.into(), data: data.into() };
+        let source = DistinctKeys { keys: &keys, collide };
+        let Built { table, seed, num_keys, .. } = build(&source, exact.0 - 1, None, false, 1.25, context)?;
+        Ok((Self { encoder, table, seed, collide, keys }, groups, num_keys))
+    }
+
+    pub(super) fn memory_size(&self) -> usize {
+        self.table.memory_size() + held(&self.keys.offsets) + held(&self.keys.data)
+    }
+
+    pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
+        let mut result = Ok(());
+        hits.stages(start, len, |start, len, stage, out| {
+            let rows = match self.encoder.encode(columns, start, len, stage) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    result = Err(error);
+                    return 0;
+                }
+            };
+            let key = |row: u32| rows.row(row as usize - start).data();
+            stage.hash_live(|row| hash::collide(hash::bytes(key(row), self.seed), self.collide));
+            let equal = |group, row| self.keys.value(group) == key(row);
+            let compare = |group, row| self.keys.value(group).cmp(key(row));
+            self.table.probe_verified(stage, equal, compare, out)
+        });
+        result
+    }
+}
+
+/// Collects all keys, and the group of each row. False if the slots are flooded.
+fn collect(
+    encoder: &Encoder,
+    columns: &[ArrayRef],
+    keys: &mut Collected,
+    group_of: &mut [u32],
+    retained: &mut Reservation,
+    scratch: &mut Reservation,
+    cancel: &crate::cancel::Cancel,
+) -> Result<bool> {
+    let mut stage = Stage::default();
+    group_of.fill(NONE);
+    let held = scratch.size();
+    for start in (0..group_of.len()).step_by(Stage::ROWS) {
+        cancel.check()?;
+        let len = Stage::ROWS.min(group_of.len() - start);
+        let mut estimate = scratch_size(len, columns.len(), false)? + bytes::<u64>(len)?;
+        for column in columns {
+            // Strings are padded to blocks, at most 10 bytes for 1; what is estimated too low is corrected below.
+            estimate += column.slice(start, len).to_data().get_slice_memory_size()?.saturating_mul(2) + 16 * len;
+        }
+        scratch.try_grow(estimate)?;
+        let rows = encoder.encode(columns, start, len, &mut stage)?;
+        scratch.try_resize(held + estimate.max(rows.size()))?;
+        for &row in stage.live_rows() {
+            let key = rows.row(row as usize - start);
+            match keys.group(key.data(), retained)? {
+                Some(group) => group_of[row as usize] = group,
+                None => {
+                    scratch.try_resize(held)?;
+                    return Ok(false);
+                }
+            }
+        }
+        drop(rows);
+        scratch.try_resize(held)?;
+    }
+    Ok(true)
 }

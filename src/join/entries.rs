@@ -31,6 +31,12 @@ impl Entries {
         self.build.truncate(len);
     }
 
+    /// Lets the index write entries.
+    fn swap(&mut self, hits: &mut Hits) {
+        std::mem::swap(&mut self.probe, &mut hits.rows);
+        std::mem::swap(&mut self.build, &mut hits.groups);
+    }
+
     fn push(&mut self, probe: u32, build: u32) {
         self.probe.push(probe);
         self.build.push(build);
@@ -126,11 +132,10 @@ impl Input {
             // At most one entry per probe row: the index writes the entries themselves.
             while entries.len() < max && self.looked_up < rows {
                 let len = (rows - self.looked_up).min(max - entries.len());
-                let mut out =
-                    Hits { rows: std::mem::take(&mut entries.probe), groups: std::mem::take(&mut entries.build) };
-                let from = out.groups.len();
-                let probed = build.index().probe(&self.keys, self.looked_up, len, &mut out);
-                (entries.probe, entries.build) = (out.rows, out.groups);
+                let from = entries.len();
+                entries.swap(&mut self.hits);
+                let probed = build.index().probe(&self.keys, self.looked_up, len, &mut self.hits);
+                entries.swap(&mut self.hits);
                 probed?;
                 entries.build[from..].iter().for_each(|&group| on_group(group));
                 if shape.expand {

@@ -1,0 +1,71 @@
+//! A set of small numbers that answers the rank of a member: 32 bits and their running rank share one word.
+
+use arrow_buffer::ScalarBuffer;
+
+use super::scratch::{admitted, held};
+use crate::cancel::Cancel;
+use crate::error::Result;
+use crate::memory::Reservation;
+
+/// Words between two polls of the cancel flag.
+const MORSEL: usize = 1 << 16;
+
+/// Members under construction.
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// The empty set of numbers up to `max`.
+    pub(super) fn new(max: u64, reservation: &mut Reservation) -> Result<Self> {
+        // One more word, so that a number just past the largest is absent rather than out of bounds.
+        Ok(Self(admitted(reservation, (max / 32) as usize + 2)?))
+    }
+
+    #[inline(always)]
+    pub(super) fn insert(&mut self, value: u64) {
+        self.0[(value / 32) as usize] |= 1 << (value % 32);
+    }
+
+    /// Sums up the ranks and returns the number of members with the set.
+    pub(super) fn rank(mut self, cancel: &Cancel) -> Result<(RankedBits, usize)> {
+        let mut rank = 0u64;
+        for morsel in self.0.chunks_mut(MORSEL) {
+            cancel.check()?;
+            for word in morsel {
+                let members = u64::from(word.count_ones());
+                *word |= rank << 32;
+                rank += members;
+            }
+        }
+        Ok((RankedBits(self.0.into()), rank as usize))
+    }
+}
+
+/// A set of numbers in `0..32 * words`: bits in the lower half of each word, the rank of its first bit in the upper one.
+#[derive(Debug)]
+pub(super) struct RankedBits(ScalarBuffer<u64>);
+
+impl RankedBits {
+    /// Whether `value` is a member, and the number of members below it. `value` is at most `max` + 1.
+    #[inline(always)]
+    pub(super) fn rank(&self, value: u64) -> (bool, u32) {
+        let (word, bit) = (self.0[(value / 32) as usize], value % 32);
+        let below = word as u32 & ((1u32 << bit) - 1);
+        (word >> bit & 1 != 0, (word >> 32) as u32 + below.count_ones())
+    }
+
+    /// All members, ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().zip((0..).step_by(32)).flat_map(|(&word, base)| {
+            let mut bits = word as u32;
+            std::iter::from_fn(move || {
+                let bit = bits.trailing_zeros();
+                bits &= bits.checked_sub(1)?;
+                Some(base + u64::from(bit))
+            })
+        })
+    }
+
+    pub(super) fn memory_size(&self) -> usize {
+        held(&self.0)
+    }
+}

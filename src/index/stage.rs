@@ -1,0 +1,129 @@
+//! The working memory of one stage: a stretch of rows that all steps of a probe or build work on in turn, in cache.
+
+/// Rows of a stretch whose keys can be indexed or hit, and what is computed of them. Kept between calls, so that small
+/// probes pay for no allocation.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    len: usize,
+    /// Rows that are left, absolute.
+    rows: Vec<u32>,
+    /// One word (or hash) per row that is left.
+    words: Vec<u64>,
+    /// Short byte keys, one per row that is left.
+    wide: Vec<u128>,
+    live: Vec<bool>,
+    valid: Vec<bool>,
+    sums: Vec<u64>,
+    /// (position among the rows that are left, first and last tuple) of each row whose key may be in the table.
+    candidates: Vec<[u32; 3]>,
+}
+
+fn grown<T: Clone + Default>(values: &mut Vec<T>, len: usize) -> &mut [T] {
+    if values.len() < len {
+        values.resize(len, T::default());
+    }
+    &mut values[..len]
+}
+
+impl Stage {
+    /// Most rows of a stage.
+    pub(super) const ROWS: usize = 1024;
+
+    pub(super) fn words(&mut self, len: usize) -> &mut [u64] {
+        grown(&mut self.words, len)
+    }
+
+    /// `len` flags, all true.
+    pub(super) fn live(&mut self, len: usize) -> &mut [bool] {
+        let live = grown(&mut self.live, len);
+        live.fill(true);
+        live
+    }
+
+    /// Keeps all rows.
+    pub(super) fn all(&mut self, start: usize, len: usize) {
+        self.len = len;
+        for (row, absolute) in grown(&mut self.rows, len).iter_mut().zip(start as u32..) {
+            *row = absolute;
+        }
+    }
+
+    /// Keeps the rows that are live, and their words.
+    pub(super) fn compact(&mut self, start: usize, len: usize) {
+        let (live, words, rows) = (&self.live[..len], &mut self.words[..len], grown(&mut self.rows, len));
+        let mut n = 0;
+        for (i, &live) in live.iter().enumerate() {
+            rows[n] = (start + i) as u32;
+            words[n] = words[i];
+            n += usize::from(live);
+        }
+        self.len = n;
+    }
+
+    /// Starts packed words: all rows live, all sums 0.
+    pub(super) fn clear_sums(&mut self, len: usize) {
+        self.live(len);
+        grown(&mut self.sums, len).fill(0);
+    }
+
+    /// Words, live flags, sums and validity flags of a packing step.
+    pub(super) fn packing(&mut self, len: usize) -> (&mut [u64], &mut [bool], &mut [u64], &mut [bool]) {
+        (grown(&mut self.words, len), &mut self.live[..len], &mut self.sums[..len], grown(&mut self.valid, len))
+    }
+
+    /// Keeps the rows that are live, with the sums as their words.
+    pub(super) fn compact_sums(&mut self, start: usize, len: usize) {
+        std::mem::swap(&mut self.words, &mut self.sums);
+        self.compact(start, len);
+    }
+
+    /// Rows that are left.
+    pub(super) fn live_rows(&self) -> &[u32] {
+        &self.rows[..self.len]
+    }
+
+    /// Words of the rows that are left.
+    pub(super) fn live_words(&self) -> &[u64] {
+        &self.words[..self.len]
+    }
+
+    pub(super) fn live_words_mut(&mut self) -> &mut [u64] {
+        &mut self.words[..self.len]
+    }
+
+    /// Rows that are left, their hashes, and room for the table's candidates.
+    pub(super) fn table(&mut self) -> (&[u32], &[u64], &mut Vec<[u32; 3]>) {
+        (&self.rows[..self.len], &self.words[..self.len], &mut self.candidates)
+    }
+
+    /// The same with the short byte keys.
+    #[allow(clippy::type_complexity)]
+    pub(super) fn wide_table(&mut self) -> (&[u32], &[u64], &[u128], &mut Vec<[u32; 3]>) {
+        (&self.rows[..self.len], &self.words[..self.len], &self.wide[..self.len], &mut self.candidates)
+    }
+
+    /// Keeps the rows of `start..start + len` for which `key` answers (true, hash, short key).
+    #[inline(always)]
+    pub(super) fn fill(&mut self, start: usize, len: usize, key: impl Fn(usize) -> (bool, u64, u128)) {
+        let rows = grown(&mut self.rows, len);
+        let words = grown(&mut self.words, len);
+        let wide = grown(&mut self.wide, len);
+        let mut n = 0;
+        for row in start..start + len {
+            let (live, word, number) = key(row);
+            rows[n] = row as u32;
+            words[n] = word;
+            wide[n] = number;
+            n += usize::from(live);
+        }
+        self.len = n;
+    }
+
+    /// Hashes the rows that are left.
+    #[inline(always)]
+    pub(super) fn hash_live(&mut self, hash: impl Fn(u32) -> u64) {
+        for (word, &row) in self.words[..self.len].iter_mut().zip(&self.rows[..self.len]) {
+            *word = hash(row);
+        }
+    }
+}

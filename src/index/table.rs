@@ -1,0 +1,222 @@
+//! The frozen hash table: tuples sorted by bucket, and a directory of buckets.
+//!
+//! A directory entry holds where its bucket's tuples end and a Bloom tag of their hashes, so that most absent keys are
+//! told from the directory alone. Tuples hold key and group id side by side. The number of buckets is any multiple of
+//! the number of partitions (multiply-shift instead of powers of two), so memory follows the number of distinct keys.
+
+use std::cmp::Ordering;
+
+use arrow_buffer::ScalarBuffer;
+
+use super::hash::{self, scale};
+use super::partition::{Distinct, Entry, hash_of, row_of};
+use super::scratch::{admitted, held};
+use super::stage::Stage;
+use super::{IndexContext, NONE, steps};
+use crate::error::Result;
+
+/// Tuples of a bucket that are compared without a look at the bucket's length.
+const WINDOW: usize = 4;
+
+/// Longest bucket that is searched one tuple after the other.
+pub(super) const LONG: usize = 32;
+
+/// A table whose keys are `L` lanes of 32 bits. A tuple is the key's lanes and the group id.
+#[derive(Debug)]
+pub(super) struct Table<const L: usize> {
+    /// The first entry is 0; entry `b + 1` is the end of bucket `b` and, in its upper half, the bucket's tag.
+    directory: ScalarBuffer<u64>,
+    tuples: ScalarBuffer<u32>,
+    collide: u64,
+}
+
+/// Two of 32 bits, taken from hash bits that no directory of less than 2^32 buckets uses up.
+#[inline(always)]
+fn tag(hash: u64) -> u64 {
+    1 << (32 | (hash >> 27 & 31)) | 1 << (32 | (hash >> 22 & 31))
+}
+
+impl<const L: usize> Table<L> {
+    /// Makes the table of `distinct`, whose keys `key` reads; `group` gives the group of a first row. `None` where a bucket
+    /// is longer than [`LONG`], unless `accept_long`: then the entries of each partition are sorted.
+    pub(super) fn freeze(
+        distinct: &Distinct,
+        key: impl Fn(&Entry) -> [u32; L],
+        group: impl Fn(u32) -> u32,
+        buckets_per_key: f64,
+        accept_long: bool,
+        context: &mut IndexContext<'_>,
+    ) -> Result<Option<Self>> {
+        let collide = context.config.collide;
+        let partitions = distinct.partitions();
+        let per_partition = ((distinct.len() as f64 * buckets_per_key / partitions as f64) as usize).max(1);
+        let buckets = per_partition * partitions;
+        let mut directory: Vec<u64> = admitted(context.retained, buckets + 1)?;
+        let mut tuples: Vec<u32> = admitted(context.retained, (distinct.len() + WINDOW - 1) * (L + 1))?;
+        let mut start = 0;
+        for (p, entries) in distinct.iter().enumerate() {
+            context.cancel.check()?;
+            let first = p * per_partition + 1;
+            let place = |entry: &Entry| hash::collide(hash_of(entry), collide);
+            for entry in entries {
+                let hash = place(entry);
+                let bucket = &mut directory[scale(hash, buckets as u64) + 1];
+                *bucket = (*bucket + 1) | tag(hash);
+            }
+            for bucket in &mut directory[first..first + per_partition] {
+                let len = *bucket as u32;
+                if len as usize > LONG && !accept_long {
+                    return Ok(None);
+                }
+                *bucket = *bucket >> 32 << 32 | u64::from(start);
+                start += len;
+            }
+            for entry in entries {
+                let bucket = &mut directory[scale(place(entry), buckets as u64) + 1];
+                let at = *bucket as u32 as usize * (L + 1);
+                *bucket += 1;
+                tuples[at..at + L].copy_from_slice(&key(entry));
+                tuples[at + L] = group(row_of(entry));
+            }
+        }
+        // The window of the last tuples ends in tuples of no group.
+        tuples[distinct.len() * (L + 1)..].fill(NONE);
+        Ok(Some(Self { directory: directory.into(), tuples: tuples.into(), collide }))
+    }
+
+    pub(super) fn memory_size(&self) -> usize {
+        held(&self.directory) + held(&self.tuples)
+    }
+
+    #[inline(always)]
+    fn tuple(&self, at: usize) -> ([u32; L], u32) {
+        let tuple = &self.tuples[at * (L + 1)..(at + 1) * (L + 1)];
+        (std::array::from_fn(|lane| tuple[lane]), tuple[L])
+    }
+
+    /// First and last tuple of the bucket of `hash`.
+    #[inline(always)]
+    fn bucket(&self, hash: u64) -> (u32, u32, bool) {
+        let bucket = scale(hash, self.directory.len() as u64 - 1);
+        let (before, this) = (self.directory[bucket], self.directory[bucket + 1]);
+        (before as u32, this as u32, this & tag(hash) == tag(hash))
+    }
+
+    /// Writes (position, first tuple, end) of each of `hashes` whose bucket may hold it, and returns their number.
+    #[inline(always)]
+    fn candidates(&self, hashes: &[u64], place: impl Fn(u64) -> u64, candidates: &mut [[u32; 3]]) -> usize {
+        steps::count(|| hashes.len());
+        let candidates = &mut candidates[..hashes.len()];
+        let mut n = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            let (start, end, maybe) = self.bucket(place(hash));
+            candidates[n] = [i as u32, start, end];
+            n += usize::from(maybe);
+        }
+        n
+    }
+
+    /// Looks up a stage of keys. Writes for each that is found `row(i)` and its group, ascending in `i`, and returns their
+    /// number. `out` is as long as `hashes`.
+    ///
+    /// `compare(group, i)` orders the whole key of a group against that of probe `i` where the lanes of both are equal.
+    /// It is asked in long buckets only: where lanes are not the whole key, the caller checks every match itself and
+    /// turns to [`search`](Self::search) where it fails.
+    #[inline(always)]
+    pub(super) fn probe(
+        &self,
+        hashes: &[u64],
+        key: impl Fn(usize) -> [u32; L],
+        row: impl Fn(usize) -> u32,
+        compare: impl Fn(u32, usize) -> Ordering,
+        candidates: &mut Vec<[u32; 3]>,
+        out: (&mut [u32], &mut [u32]),
+    ) -> usize {
+        if candidates.len() < hashes.len() {
+            candidates.resize(hashes.len(), [0; 3]);
+        }
+        let n = match self.collide {
+            0 => self.candidates(hashes, |hash| hash, candidates),
+            n => self.candidates(hashes, |hash| hash::collide(hash, n), candidates),
+        };
+        let (rows, groups) = (&mut out.0[..hashes.len()], &mut out.1[..hashes.len()]);
+        let mut hits = 0;
+        for &[i, start, end] in &candidates[..n] {
+            let i = i as usize;
+            let key = key(i);
+            steps::count(|| WINDOW.min((end - start) as usize));
+            let mut group = NONE;
+            // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
+            for tuple in (0..WINDOW).rev() {
+                let (lanes, this) = self.tuple(start as usize + tuple);
+                group = if lanes == key { this } else { group };
+            }
+            if group == NONE && (end - start) as usize > WINDOW {
+                group = self.search_range(start, end, key, |group| compare(group, i));
+            }
+            rows[hits] = row(i);
+            groups[hits] = group;
+            hits += usize::from(group != NONE);
+        }
+        hits
+    }
+
+    /// The group of one key, or `NONE`.
+    #[cold]
+    pub(super) fn search(&self, hash: u64, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
+        let (start, end, maybe) = self.bucket(hash::collide(hash, self.collide));
+        steps::count(|| 1);
+        if maybe { self.search_range(start, end, key, compare) } else { NONE }
+    }
+
+    fn search_range(&self, mut start: u32, mut end: u32, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
+        let order = |at: u32| {
+            let (lanes, group) = self.tuple(at as usize);
+            steps::count(|| 1);
+            (lanes.cmp(&key).then_with(|| compare(group)), group)
+        };
+        if (end - start) as usize <= LONG {
+            return (start..end).map(order).find(|(order, _)| order.is_eq()).map_or(NONE, |(_, group)| group);
+        }
+        while start < end {
+            let middle = start + (end - start) / 2;
+            match order(middle) {
+                (Ordering::Less, _) => start = middle + 1,
+                (Ordering::Greater, _) => end = middle,
+                (Ordering::Equal, group) => return group,
+            }
+        }
+        NONE
+    }
+}
+
+impl Table<1> {
+    /// Looks up a stage of keys of which the table holds half the hash. `equal(group, row)` and `compare(group, row)`
+    /// compare the key of a group with that of a probe row.
+    #[inline(always)]
+    pub(super) fn probe_verified(
+        &self,
+        stage: &mut Stage,
+        equal: impl Fn(u32, u32) -> bool,
+        compare: impl Fn(u32, u32) -> Ordering,
+        (rows, groups): (&mut [u32], &mut [u32]),
+    ) -> usize {
+        let (live_rows, hashes, candidates) = stage.table();
+        let lanes = |i: usize| [hashes[i] as u32];
+        let order = |group, i: usize| compare(group, live_rows[i]);
+        let found = self.probe(hashes, lanes, |i| i as u32, order, candidates, (rows, groups));
+        let mut hits = 0;
+        for at in 0..found {
+            let (i, mut group) = (rows[at] as usize, groups[at]);
+            let row = live_rows[i];
+            steps::count(|| 1);
+            if !equal(group, row) {
+                group = self.search(hashes[i], lanes(i), |group| compare(group, row));
+            }
+            rows[hits] = row;
+            groups[hits] = group;
+            hits += usize::from(group != NONE);
+        }
+        hits
+    }
+}

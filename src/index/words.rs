@@ -1,0 +1,261 @@
+//! Fixed-width keys as words: equal keys have equal words, and integers keep their order.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, IntervalUnit, TimeUnit};
+
+use super::stage::Stage;
+use crate::cancel::Cancel;
+use crate::error::Result;
+
+/// A native value as a word.
+pub(super) trait Word: Copy {
+    fn word(self) -> u64;
+}
+
+macro_rules! words {
+    ($($native:ty: |$value:ident| $word:expr),* $(,)?) => {
+        $(impl Word for $native {
+            #[inline(always)]
+            fn word(self) -> u64 {
+                let $value = self;
+                $word
+            }
+        })*
+    };
+}
+
+const SIGN: u64 = 1 << 63;
+
+words! {
+    i8: |v| v as i64 as u64 ^ SIGN,
+    i16: |v| v as i64 as u64 ^ SIGN,
+    i32: |v| v as i64 as u64 ^ SIGN,
+    i64: |v| v as u64 ^ SIGN,
+    u8: |v| v.into(),
+    u16: |v| v.into(),
+    u32: |v| v.into(),
+    u64: |v| v,
+    // Every NaN equals every NaN, and -0.0 equals 0.0.
+    f32: |v| if v.is_nan() { f32::NAN.to_bits().into() } else { (v + 0.0).to_bits().into() },
+    f64: |v| if v.is_nan() { f64::NAN.to_bits() } else { (v + 0.0).to_bits() },
+    IntervalDayTime: |v| u64::from(v.days as u32) << 32 | u64::from(v.milliseconds as u32),
+}
+
+/// Calls `$call!(ArrowType)` for types of at most 8 bytes, `$boolean` for Boolean, `$half` for Float16, `$null` for Null, else `$other`.
+macro_rules! by_type {
+    ($data_type:expr, $call:ident, $boolean:expr, $half:expr, $null:expr, $other:expr) => {
+        match $data_type {
+            DataType::Null => $null,
+            DataType::Boolean => $boolean,
+            DataType::Float16 => $half,
+            DataType::Int8 => $call!(Int8Type),
+            DataType::Int16 => $call!(Int16Type),
+            DataType::Int32 => $call!(Int32Type),
+            DataType::Int64 => $call!(Int64Type),
+            DataType::UInt8 => $call!(UInt8Type),
+            DataType::UInt16 => $call!(UInt16Type),
+            DataType::UInt32 => $call!(UInt32Type),
+            DataType::UInt64 => $call!(UInt64Type),
+            DataType::Float32 => $call!(Float32Type),
+            DataType::Float64 => $call!(Float64Type),
+            DataType::Date32 => $call!(Date32Type),
+            DataType::Date64 => $call!(Date64Type),
+            DataType::Time32(TimeUnit::Second) => $call!(Time32SecondType),
+            DataType::Time32(TimeUnit::Millisecond) => $call!(Time32MillisecondType),
+            DataType::Time64(TimeUnit::Microsecond) => $call!(Time64MicrosecondType),
+            DataType::Time64(TimeUnit::Nanosecond) => $call!(Time64NanosecondType),
+            DataType::Timestamp(TimeUnit::Second, _) => $call!(TimestampSecondType),
+            DataType::Timestamp(TimeUnit::Millisecond, _) => $call!(TimestampMillisecondType),
+            DataType::Timestamp(TimeUnit::Microsecond, _) => $call!(TimestampMicrosecondType),
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => $call!(TimestampNanosecondType),
+            DataType::Duration(TimeUnit::Second) => $call!(DurationSecondType),
+            DataType::Duration(TimeUnit::Millisecond) => $call!(DurationMillisecondType),
+            DataType::Duration(TimeUnit::Microsecond) => $call!(DurationMicrosecondType),
+            DataType::Duration(TimeUnit::Nanosecond) => $call!(DurationNanosecondType),
+            DataType::Interval(IntervalUnit::YearMonth) => $call!(IntervalYearMonthType),
+            DataType::Interval(IntervalUnit::DayTime) => $call!(IntervalDayTimeType),
+            DataType::Decimal32(..) => $call!(Decimal32Type),
+            DataType::Decimal64(..) => $call!(Decimal64Type),
+            _ => $other,
+        }
+    };
+}
+
+/// True for types whose values are words.
+pub(super) fn is_word(data_type: &DataType) -> bool {
+    macro_rules! yes {
+        ($t:ty) => {
+            true
+        };
+    }
+    by_type!(data_type, yes, true, true, true, false)
+}
+
+/// True for types whose words are numbers that lie close together where the values do.
+pub(super) fn is_integer_like(data_type: &DataType) -> bool {
+    is_word(data_type) && !data_type.is_floating() && *data_type != DataType::Interval(IntervalUnit::DayTime)
+}
+
+/// Writes the words of rows `start..start + out.len()`; beneath nulls they are anything.
+fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
+    fn primitive<T: ArrowPrimitiveType<Native: Word>>(array: &dyn Array, start: usize, out: &mut [u64]) {
+        let values = &array.as_primitive::<T>().values()[start..start + out.len()];
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = value.word();
+        }
+    }
+    macro_rules! primitive {
+        ($t:ty) => {
+            primitive::<$t>(array, start, out)
+        };
+    }
+    let boolean = |out: &mut [u64]| {
+        let values = array.as_boolean().values();
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = u64::from(values.value(start + i));
+        }
+    };
+    let half = |out: &mut [u64]| {
+        // Read as its bits, because no dependency of ours names the type.
+        let bits: &[u16] = array.as_primitive::<Float16Type>().values().inner().typed_data();
+        for (out, &bits) in out.iter_mut().zip(&bits[start..]) {
+            let magnitude = bits & 0x7fff;
+            *out = match magnitude {
+                0 => 0,
+                0x7c01.. => 0x7e00,
+                _ => bits.into(),
+            };
+        }
+    };
+    by_type!(array.data_type(), primitive, boolean(out), half(out), (), debug_assert!(false, "not a word type"))
+}
+
+/// True where the row is null. A Null array has no bitmap.
+pub(super) fn has_nulls(array: &dyn Array) -> bool {
+    *array.data_type() == DataType::Null || array.null_count() > 0
+}
+
+/// Clears `live` for the null rows of `start..start + live.len()`.
+fn clear_nulls(array: &dyn Array, start: usize, live: &mut [bool]) {
+    if *array.data_type() == DataType::Null {
+        live.fill(false);
+    } else if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (i, live) in live.iter_mut().enumerate() {
+            *live &= nulls.is_valid(start + i);
+        }
+    }
+}
+
+/// How the key columns of a build become one word per row.
+#[derive(Debug, Clone)]
+pub(super) enum Words {
+    /// The word of the only key column.
+    Single,
+    /// The words of several columns, each reduced to its range, as the digits of one number.
+    Packed(Vec<Digit>),
+}
+
+/// One key column of a packed word.
+#[derive(Debug, Clone)]
+pub(super) struct Digit {
+    min: u64,
+    /// Largest word less `min`.
+    span: u64,
+    /// Digit of null where null equals null.
+    null: Option<u64>,
+    factor: u64,
+}
+
+impl Words {
+    /// Packs several word columns if the product of their ranges fits a word.
+    pub(super) fn pack(
+        columns: &[ArrayRef],
+        nulls_equal: &[bool],
+        stage: &mut Stage,
+        cancel: &Cancel,
+    ) -> Result<Option<Self>> {
+        let mut factor = 1u128;
+        let mut digits = Vec::with_capacity(columns.len());
+        for (column, &nulls_equal) in columns.iter().zip(nulls_equal) {
+            let (min, max) = range(column, stage, cancel)?;
+            let span = max - min;
+            let has_null = nulls_equal && has_nulls(column);
+            let values = u128::from(span) + 1;
+            let null = has_null.then_some(span.wrapping_add(1));
+            // At 2^64 there is room only for a digit that is always 0.
+            digits.push(Digit { min, span, null, factor: u64::try_from(factor).unwrap_or(0) });
+            factor = match factor.checked_mul(values + u128::from(has_null)) {
+                Some(product) if product <= 1 << 64 => product,
+                _ => return Ok(None),
+            };
+        }
+        Ok(Some(Words::Packed(digits)))
+    }
+
+    /// Fills `stage` with the rows of `start..start + len` that can be indexed or hit, and their words.
+    pub(super) fn read(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) {
+        match self {
+            Words::Single => {
+                let column = columns[0].as_ref();
+                read(column, start, stage.words(len));
+                if has_nulls(column) {
+                    clear_nulls(column, start, stage.live(len));
+                    stage.compact(start, len);
+                } else {
+                    stage.all(start, len);
+                }
+            }
+            Words::Packed(digits) => {
+                stage.clear_sums(len);
+                for (column, digit) in columns.iter().zip(digits) {
+                    let column = column.as_ref();
+                    let (words, live, sums, valid) = stage.packing(len);
+                    read(column, start, words);
+                    if !has_nulls(column) {
+                        for ((word, live), sum) in words.iter().zip(live).zip(sums) {
+                            let value = word.wrapping_sub(digit.min);
+                            *live &= value <= digit.span;
+                            *sum = sum.wrapping_add(value.wrapping_mul(digit.factor));
+                        }
+                        continue;
+                    }
+                    valid.fill(true);
+                    clear_nulls(column, start, valid);
+                    // Out of range where null matches nothing.
+                    let null = digit.null;
+                    for (((word, live), sum), valid) in words.iter().zip(live).zip(sums).zip(valid) {
+                        let value = word.wrapping_sub(digit.min);
+                        let fits = if *valid { value <= digit.span } else { null.is_some() };
+                        let value = if *valid { value } else { null.unwrap_or(0) };
+                        *live &= fits;
+                        *sum = sum.wrapping_add(value.wrapping_mul(digit.factor));
+                    }
+                }
+                stage.compact_sums(start, len);
+            }
+        }
+    }
+}
+
+/// Smallest and largest word of the rows that are not null; (0, 0) if there is none.
+fn range(column: &ArrayRef, stage: &mut Stage, cancel: &Cancel) -> Result<(u64, u64)> {
+    let (mut min, mut max) = (u64::MAX, 0);
+    for start in (0..column.len()).step_by(Stage::ROWS) {
+        cancel.check()?;
+        let len = Stage::ROWS.min(column.len() - start);
+        Words::Single.read(std::slice::from_ref(column), start, len, stage);
+        for &word in stage.live_words() {
+            min = min.min(word);
+            max = max.max(word);
+        }
+    }
+    Ok(if min > max { (0, 0) } else { (min, max) })
+}
+
+/// The rows of one key column that are null, `None` if there is none.
+pub(super) fn null_rows(column: &dyn Array) -> Option<NullBuffer> {
+    column.logical_nulls().filter(|nulls| nulls.null_count() > 0)
+}
