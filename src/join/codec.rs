@@ -79,7 +79,9 @@ impl Expr {
         match input.byte()? {
             VERSION => (),
             version => {
-                return plan_err!("this expression was serialized as version {version}, this prejoin reads version {VERSION}");
+                return plan_err!(
+                    "this expression was serialized as version {version}, this prejoin reads version {VERSION}"
+                );
             }
         }
         let expr = input.expr(MAX_DEPTH)?;

@@ -14,9 +14,9 @@ pub(crate) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Op
     if given.is_instance_of::<PyBool>() {
         return Err(type_error(format!("{name} is a whole number, {} was given", type_name(given))));
     }
-    let index = given.call_method0("__index__").map_err(|_| {
-        type_error(format!("{name} is a whole number, {} was given", type_name(given)))
-    })?;
+    let index = given
+        .call_method0("__index__")
+        .map_err(|_| type_error(format!("{name} is a whole number, {} was given", type_name(given))))?;
     index.extract().map(Some).map_err(|_| plan(format!("{name} is a whole number from 0 to 2^64-1, {index} was given")))
 }
 
@@ -47,11 +47,7 @@ pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> 
 }
 
 /// Columns of one schema: a name or position, or a sequence of them.
-pub(crate) fn names_or_positions(
-    name: &str,
-    given: &Bound<'_, PyAny>,
-    schema: &SchemaRef,
-) -> PyResult<Vec<usize>> {
+pub(crate) fn names_or_positions(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<Vec<usize>> {
     if given.is_instance_of::<PyString>() {
         return Ok(vec![column(name, given, schema)?]);
     }
@@ -79,7 +75,10 @@ pub(crate) fn pairs_of_columns(
 fn column(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<usize> {
     if let Ok(column) = given.extract::<String>() {
         return position(schema, &column, "").map_err(|_| {
-            plan(format!("{name} names column {column:?}, of which there is not one; the columns are {}", names(schema)))
+            plan(format!(
+                "{name} names column {column:?}, of which there is not one; the columns are {}",
+                names(schema)
+            ))
         });
     }
     let Some(column) = count(name, Some(given))? else { return Err(plan(format!("{name} is empty"))) };

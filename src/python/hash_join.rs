@@ -262,7 +262,11 @@ impl PyHashJoin {
             let format = match format {
                 "indent" => ExplainFormat::Indent,
                 "tree" => ExplainFormat::Tree,
-                _ => return Err(plan(format!("format={format:?} is no explain format; the formats are indent and tree"))),
+                _ => {
+                    return Err(plan(format!(
+                        "format={format:?} is no explain format; the formats are indent and tree"
+                    )));
+                }
             };
             Ok(self.join().explain(format))
         })

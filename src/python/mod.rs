@@ -45,5 +45,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::load_expr, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    module.add_function(wrap_pyfunction!(probe_steps, module)?)?;
     Ok(())
+}
+
+/// Key comparisons plus buckets visited by this thread, for tests; counted in profile `ci` only.
+#[pyfunction]
+#[pyo3(name = "_probe_steps")]
+fn probe_steps() -> u64 {
+    crate::index::probe_steps()
 }

@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 
+use super::arguments::count;
+use super::errors::guarded;
 use crate::memory::{MemoryPool, Pool};
 
 /// A memory pool: grants at most `limit` bytes at a time (`None`: any number) and remembers its peak.
@@ -27,8 +29,11 @@ impl PyMemoryPool {
 impl PyMemoryPool {
     #[new]
     #[pyo3(signature = (limit=None))]
-    fn new(limit: Option<usize>) -> Self {
-        Self { pool: Arc::new(limit.map_or_else(MemoryPool::unlimited, MemoryPool::new)) }
+    fn new(limit: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        guarded(|| {
+            let limit = count("limit", limit)?;
+            Ok(Self { pool: Arc::new(limit.map_or_else(MemoryPool::unlimited, MemoryPool::new)) })
+        })
     }
 
     /// Bytes granted and not yet given back.

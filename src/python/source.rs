@@ -195,10 +195,6 @@ impl Side {
         };
         Ok(Self { source, object: Some(object.clone().unbind()) })
     }
-
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { source: self.source.clone(), object: self.object.as_ref().map(|object| object.clone_ref(py)) }
-    }
 }
 
 /// A join source over one Python object.
@@ -227,7 +223,8 @@ fn one_per_partition(parts: &[Bound<'_, PyAny>], schema: Option<SchemaRef>) -> P
 fn opened_by(open: &Bound<'_, PyAny>, schema: SchemaRef, partitions: usize) -> Source {
     let (open, stream_schema) = (open.clone().unbind(), schema.clone());
     Source::new(schema, partitions, move |partition| {
-        let opened = Python::attach(|py| Opened::open(&open.bind(py).call1((partition,))?, Some(stream_schema.clone())))?;
+        let opened =
+            Python::attach(|py| Opened::open(&open.bind(py).call1((partition,))?, Some(stream_schema.clone())))?;
         Ok(stream_of(opened))
     })
 }
