@@ -46,7 +46,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
     module.add_function(wrap_pyfunction!(probe_steps, module)?)?;
-    Ok(())
+    // PyO3 fills it; what is public says the package.
+    module.delattr("__all__")
 }
 
 /// Key comparisons plus buckets visited by this thread, for tests; counted in profile `ci` only.

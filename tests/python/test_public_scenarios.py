@@ -26,8 +26,7 @@ NOT_YET: dict[str, tuple[Any, str]] = {
     "pickle_of_sliced_input": (prejoin.PreparedBuild, "save"),
     "mmap_truncated": (prejoin, "open"),
 }
-# Scenarios that wait for a join kind or a type, and the refusal that shows it.
-NOT_YET_KINDS = {"peer_abandons_probe": "full", "build_shared_is_complete": "build_anti"}
+# Scenario -> the build type it waits for; it must be refused.
 NOT_YET_TYPES = {"fsl_u32_overflow": pa.list_(pa.int8(), 1048576)}
 
 heavy = pytest.mark.skipif(os.environ.get("PREJOIN_HEAVY") != "1", reason="needs several GiB: PREJOIN_HEAVY=1")
@@ -44,7 +43,7 @@ def script(text: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_scenario_is_tested_or_waits() -> None:
-    waiting = {*NOT_YET, *NOT_YET_KINDS, *NOT_YET_TYPES}
+    waiting = {*NOT_YET, *NOT_YET_TYPES}
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
     assert {scenario["name"] for scenario in SCENARIOS} <= tested | waiting
     assert not tested & waiting
@@ -54,13 +53,6 @@ def test_every_scenario_is_tested_or_waits() -> None:
 def test_waits_for_a_feature(name: str) -> None:
     owner, attribute = NOT_YET[name]
     assert not hasattr(owner, attribute), f"{attribute} exists now: write test_{name}"
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET_KINDS))
-def test_waits_for_a_join_kind(name: str) -> None:
-    schema = keyed([]).schema
-    with pytest.raises(prejoin.PrejoinError, match=r"(?i)inner"):
-        prejoin.HashJoin(build=schema, probe=schema, on=["k"], how=NOT_YET_KINDS[name]).prepare_build(keyed([1]))
 
 
 @pytest.mark.parametrize("name", sorted(NOT_YET_TYPES))
@@ -122,7 +114,7 @@ def test_mem_probe_indices_untracked() -> None:
         build = pa.table({"k": pa.array([1] * 1000, pa.int64()), "v": pa.array(range(1000), pa.int64())})
         probe = pa.table({"k": pa.array([1] * 100_000, pa.int64())})
         prepared = prejoin.prepare(build, "k")
-        reader = prejoin.HashJoin(build=build.schema, probe=probe, on=["k"]).with_prepared_build(prepared)
+        reader = prejoin.HashJoin(build=build.schema, probe=probe, on=[("k", "k")]).with_prepared_build(prepared)
         reader = reader.execute(batch_size=1024)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         rows = 0
@@ -215,7 +207,9 @@ def test_infinite_probe_empty_build() -> None:
 
     prepared = prejoin.prepare(keyed([]), "k")
     reader = pa.RecordBatchReader.from_batches(keyed([]).schema, endless())
-    joined = prejoin.HashJoin(build=prepared.schema, probe=reader, on=["k"]).with_prepared_build(prepared).execute()
+    joined = (
+        prejoin.HashJoin(build=prepared.schema, probe=reader, on=[("k", "k")]).with_prepared_build(prepared).execute()
+    )
     assert sum(batch.num_rows for batch in joined) == 0
     assert asked == []
 
@@ -279,6 +273,44 @@ def test_fork_after_prepare() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_peer_abandons_probe(pool: prejoin.MemoryPool) -> None:
+    prepared = prejoin.prepare(keyed(range(100)), "k", pool=pool)
+    probe = [keyed(range(i * 10, i * 10 + 20)) for i in range(10)]
+    # One after the other here: what the abandoned join leaves behind must not be waited for.
+    abandoned = prejoin.join(iter(probe), prepared, how="full")
+    assert abandoned.read_next_batch().num_rows > 0
+    answers: list[pa.Table] = []
+
+    def work() -> None:
+        answers.append(prejoin.join(iter(probe), prepared, how="full").read_all())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    del abandoned
+    thread.join(60)
+    expected = [key for batch in probe for key in batch["k"].to_pylist()]
+    assert sorted(answers[0]["k"].to_pylist()) == sorted(expected + [key for key in range(100) if key not in expected])
+
+
+def test_build_shared_is_complete() -> None:
+    """Each probe is a join of its own: its unmatched build rows are those that *its* rows did not match."""
+    prepared = prejoin.prepare(keyed(range(40)), "k")
+    parts = [list(range(at, 36, 4)) for at in range(4)]
+    left_over: list[set[int]] = [set() for _ in parts]
+
+    def work(number: int) -> None:
+        unmatched = prejoin.join(keyed(parts[number]), prepared, how="build_anti")
+        left_over[number] = set(unmatched["k"].to_pylist())
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert left_over == [set(range(40)) - set(part) for part in parts]
+    assert set.intersection(*left_over) == {36, 37, 38, 39}
+
+
 # ---- reuse and errors
 
 
@@ -295,7 +327,7 @@ def test_attach_wrong_build(fields: list[tuple[str, pa.DataType]], on: list[str]
     built = pa.schema([("a", pa.int64()), ("b", pa.int64())])
     prepared = prejoin.prepare(built.empty_table(), "a")
     schema = pa.schema(fields)
-    join = prejoin.HashJoin(build=schema, probe=schema, on=on, null_equal=null_equal)
+    join = prejoin.HashJoin(build=schema, probe=schema, on=[(key, key) for key in on], null_equal=null_equal)
     with pytest.raises(prejoin.PlanError, match="does not match schema, keys or null equality"):
         join.with_prepared_build(prepared)
 
@@ -304,7 +336,7 @@ def test_attach_wrong_build_by_key_order() -> None:
     schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
     prepared = prejoin.prepare(schema.empty_table(), ["a", "b"])
     with pytest.raises(prejoin.PlanError, match="does not match schema, keys or null equality"):
-        prejoin.HashJoin(build=schema, probe=schema, on=["b", "a"]).with_prepared_build(prepared)
+        prejoin.HashJoin(build=schema, probe=schema, on=[("b", "b"), ("a", "a")]).with_prepared_build(prepared)
 
 
 def test_no_panic_exception() -> None:
