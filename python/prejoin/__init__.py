@@ -2,6 +2,7 @@
 
 from prejoin._core import (
     Config,
+    DynamicFilter,
     ExecutionError,
     Expr,
     HashJoin,
@@ -23,6 +24,7 @@ from prejoin._core import (
 
 __all__ = [
     "Config",
+    "DynamicFilter",
     "ExecutionError",
     "Expr",
     "HashJoin",

@@ -2,7 +2,7 @@
 
 import datetime
 import decimal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import pyarrow as pa
@@ -149,6 +149,14 @@ class PreparedBuild:
     def reserved_bytes(self) -> int:
         """Bytes charged to the pool for as long as the build lives."""
 
+    @property
+    def bounds(self) -> list[tuple[pa.Scalar, pa.Scalar] | None]:
+        """Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none."""
+
+    @property
+    def membership(self) -> str:
+        """How membership is told: "in_list" for a small build, else "map"."""
+
     def memory(self) -> Memory:
         """Bytes by part: rows, index (keys to groups), groups (groups to rows), and their sum `reserved`."""
 
@@ -283,6 +291,56 @@ class Session:
         """The pyarrow.Schema of the output."""
 
 @final
+class DynamicFilter:
+    """A filter on the probe rows of one join, empty until that join's build is known.
+
+    probe: the probe side of the join, or its schema.
+    on: the probe key columns by name or position, in key order.
+
+    Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
+    then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
+    unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
+    independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may outlive
+    its join, and `await filter` waits until it is complete.
+
+    Raises PlanError for columns that do not exist.
+
+    >>> import prejoin, pyarrow as pa
+    >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
+    >>> filter = prejoin.DynamicFilter(events.schema, on="id")
+    >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
+    >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
+    >>> users = pa.table({"id": [1, 2]})
+    >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
+    >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
+    ({'at': [10, 30]}, 2)
+    >>> filter
+    DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+    """
+
+    def __new__(cls, probe: ArrowSchemaExportable | Rows, on: str | Sequence[str | int]) -> Self: ...
+    @property
+    def keys(self) -> list[int]:
+        """Positions of the tested columns in the probe schema, in key order."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True once the build is known, or all builds in partitioned mode."""
+
+    def wait_complete(self, timeout: float | None = None) -> bool:
+        """Waits until the filter is complete, at most `timeout` seconds; None waits without end. Tells whether it is.
+
+        The build is made by the thread that first pulls from the join: another one may wait.
+        """
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+    def evaluate(self, batch: ArrowArrayExportable) -> pa.BooleanArray:
+        """The rows of `batch` that can match, without nulls; all rows until the filter is complete.
+
+        Columns are found by their position in the probe schema. Raises PlanError where they are not there.
+        """
+
+@final
 class HashJoin:
     """A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 
@@ -296,6 +354,7 @@ class HashJoin:
     limit: largest number of output rows.
     mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
     null_aware: SQL NOT IN, for anti and build_anti.
+    dynamic_filter: the filter that the join tells its build to.
 
     The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
     probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
@@ -334,6 +393,7 @@ class HashJoin:
         limit: int | None = None,
         mode: _Mode = "collect_left",
         null_aware: bool = False,
+        dynamic_filter: DynamicFilter | None = None,
     ) -> Self: ...
     def replace(self, **changes: Any) -> HashJoin:
         """A new join with some parameters of the constructor changed and a fresh run state.
@@ -389,7 +449,7 @@ class HashJoin:
         """Opens the join for probe batches that are pushed by hand."""
 
     def reset(self) -> None:
-        """Forgets run state and keeps the prepared build, so that the same join runs again."""
+        """Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again."""
 
     def explain(self, format: str = "indent") -> str:
         """The join as text: one line ("indent") or a tree ("tree")."""
@@ -411,6 +471,10 @@ class HashJoin:
     @property
     def prepared_build(self) -> PreparedBuild | None:
         """The prepared build that is attached, else None."""
+
+    @property
+    def dynamic_filter(self) -> DynamicFilter | None:
+        """The filter that the join tells its build to, else None."""
 
     @property
     def on(self) -> list[tuple[int, int]]:

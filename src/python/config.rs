@@ -8,6 +8,14 @@ use super::errors::{guarded, plan};
 use crate::config::Config;
 
 /// Choices of one preparation; every field has a default that suits most builds.
+///
+/// perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
+///     index; above 1 turns it off.
+/// perfect_hash_small_range: key ranges up to this get one whatever their density.
+/// in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+/// in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+///
+/// Raises PlanError for a number out of range.
 #[pyclass(name = "Config", module = "prejoin", frozen, eq)]
 #[derive(PartialEq)]
 pub(crate) struct PyConfig {
@@ -58,7 +66,7 @@ impl PyConfig {
         Ok((PyTuple::empty(py), options))
     }
 
-    /// Smallest share of distinct keys in their range that gets a perfect-hash index; above 1 turns it off.
+    /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off.
     #[getter]
     fn perfect_hash_min_density(&self) -> f64 {
         self.config.perfect_hash_min_density

@@ -11,6 +11,14 @@ use crate::expr::{self, ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 /// A condition over the columns of both sides of a join, made by `col` and `lit` and the operators on them.
 ///
 /// Compare with == != < <= > >=, combine with & | ~, test with is_null() and is_not_null(), calculate with + - * / %.
+/// Logic has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and
+/// chained comparisons raise TypeError. Values beside an expression become literals as by `lit`.
+///
+/// Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
+///
+/// >>> import prejoin
+/// >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
+/// probe.ts >= build.valid_from AND NOT build.code IS NULL
 #[pyclass(name = "Expr", module = "prejoin", frozen)]
 #[derive(Clone)]
 pub(crate) struct PyExpr(Expr);
@@ -38,6 +46,8 @@ impl From<Expr> for PyExpr {
 }
 
 /// A column: "build.x" or "probe.y".
+///
+/// Raises PlanError for a name without its side.
 #[pyfunction]
 pub(super) fn col(name: &str) -> PyResult<PyExpr> {
     guarded(|| match name.split_once('.') {
@@ -50,6 +60,11 @@ pub(super) fn col(name: &str) -> PyResult<PyExpr> {
 }
 
 /// A constant: None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal.
+///
+/// A datetime with a zone is an instant, one without is local time. pandas' Timestamp and Timedelta keep their
+/// nanoseconds, integers of numpy are integers.
+///
+/// Raises TypeError for other values, PlanError for a number that is too large.
 #[pyfunction]
 pub(super) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
     guarded(|| literal(value).map(|literal| PyExpr(Expr::Literal(literal))))

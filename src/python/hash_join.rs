@@ -8,6 +8,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 
 use super::arguments::{count, null_equalities};
 use super::config::PyConfig;
+use super::dynamic_filter::PyDynamicFilter;
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, run_options};
 use super::expr::PyExpr;
@@ -25,8 +26,40 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
+/// build, probe: a schema alone, any rows, or a `Source`.
+/// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// null_equal: whether null matches null; one bool, or one for each key.
+/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
+///     list keeps the row count.
+/// limit: largest number of output rows.
+/// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+/// null_aware: SQL NOT IN, for anti and build_anti.
+/// dynamic_filter: the filter that the join tells its build to.
+///
+/// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
+/// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
+/// unmatched build rows last.
+///
 /// The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-/// validates them again.
+/// validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
+/// a new join.
+///
+/// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
+/// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+///
+/// Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
+/// is no source.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+/// >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+/// >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
+/// >>> prepared = join.prepare_build(users)
+/// >>> task = join.replace(probe=events).with_prepared_build(prepared)
+/// >>> task.execute().read_all().to_pylist()
+/// [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
     /// Read or replaced, never held while Python code or anything long runs.
@@ -35,11 +68,24 @@ pub(crate) struct PyHashJoin {
     build: Option<Py<PyAny>>,
     probe: Option<Py<PyAny>>,
     prepared: Option<Py<PyPreparedBuild>>,
+    /// The join's own until `reset`.
+    dynamic_filter: Option<Py<PyDynamicFilter>>,
 }
 
 /// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
-const PARAMETERS: [&str; 10] =
-    ["build", "probe", "on", "how", "null_equal", "where", "projection", "limit", "mode", "null_aware"];
+const PARAMETERS: [&str; 11] = [
+    "build",
+    "probe",
+    "on",
+    "how",
+    "null_equal",
+    "where",
+    "projection",
+    "limit",
+    "mode",
+    "null_aware",
+    "dynamic_filter",
+];
 
 impl PyHashJoin {
     /// The join as it is now.
@@ -49,14 +95,12 @@ impl PyHashJoin {
 
     /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
     fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
-        let mut join = self.join.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = join.clone();
-        change(&mut changed)?;
-        let old = std::mem::replace(&mut *join, changed.clone());
-        drop(join);
-        // Only now: the last hold on a Python object may go with it.
+        let mut join = self.join();
+        change(&mut join)?;
+        let old = std::mem::replace(&mut *self.join.lock().unwrap_or_else(PoisonError::into_inner), join.clone());
+        // Without the lock: the last hold on a Python object may go with it.
         drop(old);
-        Ok(changed)
+        Ok(join)
     }
 
     fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
@@ -77,7 +121,7 @@ impl PyHashJoin {
 impl PyHashJoin {
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
-                        mode="collect_left", null_aware=false))]
+                        mode="collect_left", null_aware=false, dynamic_filter=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
@@ -90,6 +134,7 @@ impl PyHashJoin {
         limit: Option<&Bound<'_, PyAny>>,
         mode: &str,
         null_aware: bool,
+        dynamic_filter: Option<&Bound<'_, PyDynamicFilter>>,
     ) -> PyResult<Self> {
         guarded(|| {
             let (build, probe) = (Side::new(build)?, Side::new(probe)?);
@@ -104,13 +149,17 @@ impl PyHashJoin {
                 .filter(predicate(r#where)?)
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
-                .null_aware(null_aware);
+                .null_aware(null_aware)
+                .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
             let join = Mutex::new(join.build()?);
-            Ok(Self { join, build: build.object, probe: probe.object, prepared: None })
+            let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
+            Ok(Self { join, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
         })
     }
 
     /// A new join with some parameters of the constructor changed and a fresh run state.
+    ///
+    /// Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
     #[pyo3(signature = (**changes))]
     fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         guarded(|| {
@@ -118,6 +167,7 @@ impl PyHashJoin {
             let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.clone_ref(py));
             let mut build = Side { source: join.build_source().clone(), object: clone(&self.build) };
             let mut probe = Side { source: join.probe_source().clone(), object: clone(&self.probe) };
+            let mut dynamic_filter = self.dynamic_filter(py);
             let mut builder = join.to_builder();
             if let Some(changes) = changes {
                 if let Some((unknown, _)) =
@@ -136,16 +186,26 @@ impl PyHashJoin {
                             probe = Side::new(&value)?;
                             builder.probe(probe.source.clone())
                         }
+                        "dynamic_filter" => {
+                            dynamic_filter = filter_of(&value)?;
+                            builder.dynamic_filter(dynamic_filter.as_ref().map(|filter| filter.get().filter.clone()))
+                        }
                         _ => change(builder, name, &value, join.on.len(), &build, &probe)?,
                     };
                 }
             }
             let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
-            Ok(Self { join: Mutex::new(builder.build()?), build: build.object, probe: probe.object, prepared })
+            let join = Mutex::new(builder.build()?);
+            Ok(Self { join, build: build.object, probe: probe.object, prepared, dynamic_filter })
         })
     }
 
     /// Prepares `source` as a build for joins like this one; the join's own build source is not touched.
+    ///
+    /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
+    /// An exception of the source comes through unchanged. After an error the pool is as it was.
+    ///
+    /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
     #[pyo3(signature = (source, *, pool=None, config=None))]
     fn prepare_build(
         &self,
@@ -166,16 +226,25 @@ impl PyHashJoin {
         })
     }
 
-    /// This join, attached to a prepared build; its build source is replaced by an empty placeholder.
+    /// The join attached to a prepared build; its build source is replaced by an empty placeholder.
+    ///
+    /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
     fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
         guarded(|| {
             let join = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?);
             let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
-            Ok(Self { join, build: None, probe, prepared: Some(build.clone().unbind()) })
+            let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
+            Ok(Self { join, build: None, probe, prepared, dynamic_filter })
         })
     }
 
-    /// Runs one probe partition, or all of them one after the other, as a pyarrow.RecordBatchReader that pulls lazily.
+    /// Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
+    ///
+    /// Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
+    /// have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
+    /// full, build_semi and build_anti. Dropping the reader releases everything.
+    ///
+    /// Raises PlanError if the join, changed since it was made, is not valid any more.
     #[pyo3(signature = (partition=None, batch_size=None, *, pool=None, config=None))]
     fn execute<'py>(
         &self,
@@ -195,7 +264,9 @@ impl PyHashJoin {
         })
     }
 
-    /// Joins one probe batch as if it were the whole probe side; gives one batch of whatever size.
+    /// Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+    ///
+    /// An ordinary join collects its build for each call.
     #[pyo3(signature = (batch, *, pool=None, config=None))]
     fn __call__<'py>(
         &self,
@@ -245,7 +316,7 @@ impl PyHashJoin {
         })
     }
 
-    /// Forgets run state and keeps the prepared build, so that the same join runs again.
+    /// Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again.
     fn reset(&self) -> PyResult<()> {
         guarded(|| {
             self.set(|join| {
@@ -272,7 +343,7 @@ impl PyHashJoin {
         })
     }
 
-    /// Row counts before the join runs.
+    /// Row counts before the join runs: known, guessed, or None.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| report::statistics(py, self.join().statistics()))
     }
@@ -313,6 +384,13 @@ impl PyHashJoin {
         self.prepared.as_ref().map(|prepared| prepared.clone_ref(py))
     }
 
+    /// The filter that the join tells its build to, else None.
+    #[getter]
+    fn dynamic_filter(&self, py: Python<'_>) -> Option<Py<PyDynamicFilter>> {
+        let attached = self.join().dynamic_filter().is_some();
+        self.dynamic_filter.as_ref().filter(|_| attached).map(|filter| filter.clone_ref(py))
+    }
+
     /// Key pairs as positions (build column, probe column).
     #[getter]
     fn on(&self) -> Vec<(usize, usize)> {
@@ -327,7 +405,7 @@ impl PyHashJoin {
         })
     }
 
-    /// The kind of the join, in the words of the constructor.
+    /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
         how_of(self.join().join_type)
@@ -397,7 +475,7 @@ impl PyHashJoin {
         })
     }
 
-    /// Largest number of output rows of an execution, else None.
+    /// Largest number of output rows, else None.
     #[getter]
     fn limit(&self) -> Option<usize> {
         self.join().limit
@@ -414,7 +492,7 @@ impl PyHashJoin {
         })
     }
 
-    /// "collect_left" or "partitioned".
+    /// _How partitions meet.
     #[getter]
     fn mode(&self) -> &'static str {
         match self.join().mode {
@@ -468,7 +546,8 @@ pub(super) fn load_join(
             builder = builder.probe(Side::new(probe)?.source);
         }
         let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
-        Ok(PyHashJoin { join: Mutex::new(builder.build()?), build: own(build), probe: own(probe), prepared: None })
+        let join = Mutex::new(builder.build()?);
+        Ok(PyHashJoin { join, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
     })
 }
 
@@ -495,6 +574,17 @@ fn change(
         "mode" => builder.mode(mode_of(value.extract()?)?),
         _ => builder.null_aware(value.extract()?),
     })
+}
+
+/// `dynamic_filter=`: a filter, or None.
+fn filter_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDynamicFilter>>> {
+    if given.is_none() {
+        return Ok(None);
+    }
+    match given.cast::<PyDynamicFilter>() {
+        Ok(filter) => Ok(Some(filter.clone().unbind())),
+        Err(_) => Err(type_error(format!("dynamic_filter is a prejoin.DynamicFilter, {} was given", type_name(given)))),
+    }
 }
 
 /// `where=`: a condition, or None.

@@ -72,7 +72,32 @@ impl JoinCache {
     }
 }
 
-/// Joins `probe` to `build`. See the package's documentation for what each kind of input gives.
+/// Joins `probe` to `build` and answers in kind.
+///
+/// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
+/// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
+/// pyarrow.RecordBatchReader that pulls lazily.
+///
+/// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// suffix: appended to the names of build columns that the probe side has too.
+/// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
+///     the key types are equal.
+/// limit: largest number of output rows.
+/// batch_size: largest number of rows of a batch of a lazy result (8192).
+///
+/// The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
+/// adds a Boolean column "mark"), build_semi and build_anti the build's.
+///
+/// Raises PlanError for unknown columns, key types that differ and names that clash after the suffix, TypeError for
+/// what gives no rows.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+/// >>> prejoin.join(pa.record_batch({"id": [2, 3], "at": [10, 20]}), users, how="left").to_pylist()
+/// [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
 #[pyfunction]
 #[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, suffix="_right", coalesce=None, limit=None,
                     batch_size=None))]
@@ -248,7 +273,7 @@ fn attach(
 
 impl Attached {
     fn run(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        self.plan.run_once(batch, self.options.limit, interruptible())
+        self.plan.run_once(batch, self.options.limit, Arc::default(), interruptible())
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod config;
+mod dynamic_filter;
 mod errors;
 mod execution;
 mod expr;
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hash_join::PyHashJoin>()?;
     module.add_class::<session::PySession>()?;
     module.add_class::<source::PySource>()?;
+    module.add_class::<dynamic_filter::PyDynamicFilter>()?;
     module.add_class::<expr::PyExpr>()?;
     module.add_function(wrap_pyfunction!(prepared::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;

@@ -8,7 +8,13 @@ use super::arguments::count;
 use super::errors::guarded;
 use crate::memory::{MemoryPool, Pool};
 
-/// A memory pool: grants at most `limit` bytes at a time (`None`: any number) and remembers its peak.
+/// A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak.
+///
+/// Builds are charged to a pool before they allocate, for as long as they live.
+///
+/// >>> import prejoin
+/// >>> prejoin.MemoryPool(64 << 20)
+/// MemoryPool(limit=67108864, reserved=0, peak=0)
 #[pyclass(name = "MemoryPool", module = "prejoin", frozen)]
 pub(crate) struct PyMemoryPool {
     pool: Arc<MemoryPool>,

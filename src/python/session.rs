@@ -11,7 +11,9 @@ use super::signals::detach_if_long;
 use crate::error::Result;
 use crate::join::Probe;
 
-/// A join whose probe batches are pushed by hand. Build-driven kinds give their unmatched rows at `finish`.
+/// A join whose probe batches are pushed by hand; made by `HashJoin.open`.
+///
+/// After an error, and after `finish`, it is done: another call raises PlanError.
 #[pyclass(name = "Session", module = "prejoin", frozen)]
 pub(crate) struct PySession {
     schema: PySchema,
@@ -61,7 +63,9 @@ impl PySession {
         })
     }
 
-    /// Says that no batch follows; gives the rows that are left, none for most kinds.
+    /// Says that no batch follows; gives the rows that are left.
+    ///
+    /// These are the unmatched build rows of right and full, all rows of build_semi and build_anti, none of others.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             self.step(py, self.build_rows, |mut probe| {

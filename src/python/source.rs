@@ -18,7 +18,20 @@ use crate::memory::Reservation;
 
 /// A side of a join with what is known about its rows: order, equal columns, partitions.
 ///
-/// What is declared is believed, never checked. Joins tell it on in `HashJoin.properties()`.
+/// data: any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that gives one
+///     each time it is asked (needs `schema`).
+/// schema: names and types of the columns; needed where the data does not tell, else checked.
+/// ordering: columns, by name or position, that the rows of each partition are ordered by, ascending.
+/// equal: pairs of columns that hold equal values in every row.
+///
+/// What is declared is believed, never checked. A Source may be used wherever rows are taken.
+///
+/// Raises PlanError for columns that do not exist and for a callable without schema, TypeError for what gives no rows.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
+/// >>> prejoin.Source(rows, ordering=["day"])
+/// Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
 #[pyclass(name = "Source", module = "prejoin", frozen)]
 pub(crate) struct PySource {
     source: Source,
@@ -79,7 +92,7 @@ impl PySource {
         })
     }
 
-    /// A source of several partitions, each any source; all with the same columns.
+    /// A source of several partitions, each any rows; all with the same columns.
     #[staticmethod]
     #[pyo3(signature = (sources, *, schema=None, ordering=None, equal=None))]
     fn partitioned(
@@ -111,7 +124,7 @@ impl PySource {
         self.source.partitions()
     }
 
-    /// Positions of the columns that the rows of each partition are declared to be ordered by, ascending.
+    /// Positions of the columns that the rows of each partition are declared to be ordered by.
     #[getter]
     fn ordering(&self) -> Vec<usize> {
         self.source.ordering().to_vec()
@@ -123,7 +136,7 @@ impl PySource {
         self.source.equal_columns().to_vec()
     }
 
-    /// All rows as a pyarrow.RecordBatchReader, one partition after the other.
+    /// All rows, one partition after the other.
     fn to_reader<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let rows = AllPartitions { source: self.source.clone(), next: 0, current: None };
