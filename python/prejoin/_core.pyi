@@ -237,7 +237,7 @@ class Expr:
 
     >>> import prejoin
     >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
-    probe.ts >= build.valid_from AND NOT build.code IS NULL
+    probe.ts >= build.valid_from AND build.code IS NOT NULL
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]

@@ -18,7 +18,7 @@ use crate::expr::{self, ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 ///
 /// >>> import prejoin
 /// >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
-/// probe.ts >= build.valid_from AND NOT build.code IS NULL
+/// probe.ts >= build.valid_from AND build.code IS NOT NULL
 #[pyclass(name = "Expr", module = "prejoin", frozen)]
 #[derive(Clone)]
 pub(crate) struct PyExpr(Expr);
