@@ -2,6 +2,7 @@
 
 from prejoin._core import (
     Config,
+    DynamicFilter,
     ExecutionError,
     Expr,
     HashJoin,
@@ -13,6 +14,7 @@ from prejoin._core import (
     PreparedBuild,
     ResourcesExhausted,
     Session,
+    Source,
     __version__,
     col,
     join,
@@ -22,6 +24,7 @@ from prejoin._core import (
 
 __all__ = [
     "Config",
+    "DynamicFilter",
     "ExecutionError",
     "Expr",
     "HashJoin",
@@ -33,6 +36,7 @@ __all__ = [
     "PreparedBuild",
     "ResourcesExhausted",
     "Session",
+    "Source",
     "__version__",
     "col",
     "join",

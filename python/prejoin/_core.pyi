@@ -1,9 +1,29 @@
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, TypeAlias, final
+"""The compiled part of prejoin. Import from `prejoin`, not from here."""
+
+import datetime
+import decimal
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import pyarrow as pa
+from typing_extensions import Self
+
+from prejoin.typing import (
+    ArrowArrayExportable,
+    ArrowSchemaExportable,
+    Key,
+    Memory,
+    Metrics,
+    Operand,
+    Properties,
+    Rows,
+    Statistics,
+)
 
 __version__: str
+
+_How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+_Mode: TypeAlias = Literal["collect_left", "partitioned"]
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -11,13 +31,13 @@ class PrejoinError(Exception):
 class PlanError(PrejoinError, ValueError):
     """The request itself is wrong: unknown column, types that do not match, a build that does not fit."""
 
-class ResourcesExhausted(PrejoinError, MemoryError):  # noqa: N818
+class ResourcesExhausted(PrejoinError, MemoryError):
     """A memory pool refused a request; nothing was allocated for it."""
 
 class ExecutionError(PrejoinError, RuntimeError):
     """The data or its producer failed while the work ran."""
 
-class NotSupported(PrejoinError, NotImplementedError):  # noqa: N818
+class NotSupported(PrejoinError, NotImplementedError):
     """A valid request that this version does not support."""
 
 class InternalError(PrejoinError, RuntimeError):
@@ -25,23 +45,42 @@ class InternalError(PrejoinError, RuntimeError):
 
 @final
 class MemoryPool:
-    """A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak."""
+    """A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak.
 
-    def __new__(cls, limit: int | None = None) -> MemoryPool: ...
+    Builds are charged to a pool before they allocate, for as long as they live.
+
+    >>> import prejoin
+    >>> prejoin.MemoryPool(64 << 20)
+    MemoryPool(limit=67108864, reserved=0, peak=0)
+    """
+
+    def __new__(cls, limit: int | None = None) -> Self: ...
     @property
     def reserved(self) -> int:
         """Bytes granted and not yet given back."""
+
     @property
     def peak(self) -> int:
         """The largest number of bytes that were granted at one time."""
+
     @property
     def limit(self) -> int | None:
         """The limit in bytes, None where there is none."""
 
 @final
 class Config:
-    """Choices of one preparation; every field has a default that suits most builds."""
+    """Choices of one preparation; every field has a default that suits most builds.
 
+    perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
+        index; above 1 turns it off.
+    perfect_hash_small_range: key ranges up to this get one whatever their density.
+    in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+    in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+
+    Raises PlanError for a number out of range.
+    """
+
+    __hash__: ClassVar[None]  # type: ignore[assignment]
     def __new__(
         cls,
         *,
@@ -49,194 +88,528 @@ class Config:
         perfect_hash_small_range: int | None = None,
         in_list_max_bytes: int | None = None,
         in_list_max_values: int | None = None,
-    ) -> Config: ...
+        _collide: int | None = None,
+    ) -> Self: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     @property
     def perfect_hash_min_density(self) -> float:
-        """Smallest share of distinct keys in their range that gets a perfect-hash index; above 1 turns it off."""
+        """Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off."""
+
     @property
     def perfect_hash_small_range(self) -> int:
         """Key ranges up to this are indexed by perfect hash whatever their density."""
+
     @property
     def in_list_max_bytes(self) -> int:
         """Largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off."""
+
     @property
     def in_list_max_values(self) -> int:
         """Largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off."""
 
 @final
 class PreparedBuild:
-    """The build side of a hash join, prepared once: rows, index and memory charge. Immutable.
+    """The build side of a hash join, prepared once: rows, index and memory charge.
 
-    Any number of joins and threads probe it at once.
+    Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
+    the last join, reader or table that uses it is gone, its memory and its charge go together.
     """
 
     @property
     def schema(self) -> pa.Schema:
         """The pyarrow.Schema of the build."""
+
     @property
     def keys(self) -> list[str]:
         """Names of the key columns, in key order."""
+
     @property
     def null_equal(self) -> tuple[bool, ...]:
         """Whether null matches null, for each key."""
+
     @property
     def num_rows(self) -> int:
         """Number of build rows, duplicates and null keys included."""
+
     @property
     def num_keys(self) -> int:
         """Number of distinct keys that a probe can match."""
+
     @property
     def is_unique(self) -> bool:
         """True where no key that a probe can match stands in two rows."""
+
     @property
     def index_kind(self) -> str:
         """Which index was made: "dense", "hashed", "bytes" or "rows"."""
+
     @property
     def reserved_bytes(self) -> int:
         """Bytes charged to the pool for as long as the build lives."""
-    def memory(self) -> dict[str, int]:
-        """Bytes by part: "rows", "index" (keys to groups), "groups" (groups to rows), and their sum "reserved"."""
+
+    @property
+    def bounds(self) -> list[tuple[pa.Scalar, pa.Scalar] | None]:
+        """Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none."""
+
+    @property
+    def membership(self) -> str:
+        """How membership is told: "in_list" for a small build, else "map"."""
+
+    def memory(self) -> Memory:
+        """Bytes by part: rows, index (keys to groups), groups (groups to rows), and their sum `reserved`."""
+
     def to_table(self) -> pa.Table:
-        """Return the build rows in build order; the table shares the build's memory and keeps the build alive."""
+        """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
+
     def __len__(self) -> int: ...
 
 @final
-class Expr:
-    """A condition over the columns of both sides of a join, made by `col` and `lit` and the operators on them."""
+class Source:
+    """A side of a join with what is known about its rows: order, equal columns, partitions.
 
-    def __lt__(self, value: _Operand, /) -> Expr: ...
-    def __le__(self, value: _Operand, /) -> Expr: ...
-    def __eq__(self, value: _Operand, /) -> Expr: ...  # type: ignore[override]
-    def __ne__(self, value: _Operand, /) -> Expr: ...  # type: ignore[override]
-    def __gt__(self, value: _Operand, /) -> Expr: ...
-    def __ge__(self, value: _Operand, /) -> Expr: ...
-    def __and__(self, value: _Operand, /) -> Expr: ...
-    def __rand__(self, value: _Operand, /) -> Expr: ...
-    def __or__(self, value: _Operand, /) -> Expr: ...
-    def __ror__(self, value: _Operand, /) -> Expr: ...
-    def __invert__(self) -> Expr: ...
-    def __add__(self, value: _Operand, /) -> Expr: ...
-    def __radd__(self, value: _Operand, /) -> Expr: ...
-    def __sub__(self, value: _Operand, /) -> Expr: ...
-    def __rsub__(self, value: _Operand, /) -> Expr: ...
-    def __mul__(self, value: _Operand, /) -> Expr: ...
-    def __rmul__(self, value: _Operand, /) -> Expr: ...
-    def __truediv__(self, value: _Operand, /) -> Expr: ...
-    def __rtruediv__(self, value: _Operand, /) -> Expr: ...
-    def __mod__(self, value: _Operand, /) -> Expr: ...
-    def __rmod__(self, value: _Operand, /) -> Expr: ...
-    def __bool__(self) -> NoReturn: ...
+    data: any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that gives one
+        each time it is asked (needs `schema`).
+    schema: names and types of the columns; needed where the data does not tell, else checked.
+    ordering: columns, by name or position, that the rows of each partition are ordered by, ascending.
+    equal: pairs of columns that hold equal values in every row.
+
+    What is declared is believed, never checked. A Source may be used wherever rows are taken.
+
+    Raises PlanError for columns that do not exist and for a callable without schema, TypeError for what gives no rows.
+
+    >>> import prejoin, pyarrow as pa
+    >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
+    >>> prejoin.Source(rows, ordering=["day"])
+    Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
+    """
+
+    def __new__(
+        cls,
+        data: Rows | Callable[[int], Rows],
+        *,
+        schema: ArrowSchemaExportable | None = None,
+        partitions: int | None = None,
+        ordering: str | Sequence[str | int] | None = None,
+        equal: Iterable[tuple[str | int, str | int]] | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def partitioned(
+        sources: Iterable[Rows],
+        *,
+        schema: ArrowSchemaExportable | None = None,
+        ordering: str | Sequence[str | int] | None = None,
+        equal: Iterable[tuple[str | int, str | int]] | None = None,
+    ) -> Source:
+        """A source of several partitions, each any rows; all with the same columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The pyarrow.Schema of the rows."""
+
+    @property
+    def partitions(self) -> int:
+        """Number of partitions."""
+
+    @property
+    def ordering(self) -> list[int]:
+        """Positions of the columns that the rows of each partition are declared to be ordered by."""
+
+    @property
+    def equal(self) -> list[tuple[int, int]]:
+        """Pairs of positions of columns that are declared to hold equal values."""
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """All rows, one partition after the other."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
+
+@final
+class Expr:
+    """A condition over the columns of both sides of a join, made by `col` and `lit` and the operators on them.
+
+    Compare with == != < <= > >=, combine with & | ~, test with is_null() and is_not_null(), calculate with + - * / %.
+    Logic has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and
+    chained comparisons raise TypeError. Values beside an expression become literals as by `lit`.
+
+    Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
+
+    >>> import prejoin
+    >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
+    probe.ts >= build.valid_from AND build.code IS NOT NULL
+    """
+
     __hash__: ClassVar[None]  # type: ignore[assignment]
+    def __eq__(self, other: Operand, /) -> Expr: ...  # type: ignore[override]
+    def __ne__(self, other: Operand, /) -> Expr: ...  # type: ignore[override]
+    def __lt__(self, other: Operand, /) -> Expr: ...
+    def __le__(self, other: Operand, /) -> Expr: ...
+    def __gt__(self, other: Operand, /) -> Expr: ...
+    def __ge__(self, other: Operand, /) -> Expr: ...
+    def __and__(self, other: Operand, /) -> Expr: ...
+    def __rand__(self, other: Operand, /) -> Expr: ...
+    def __or__(self, other: Operand, /) -> Expr: ...
+    def __ror__(self, other: Operand, /) -> Expr: ...
+    def __invert__(self) -> Expr: ...
+    def __add__(self, other: Operand, /) -> Expr: ...
+    def __radd__(self, other: Operand, /) -> Expr: ...
+    def __sub__(self, other: Operand, /) -> Expr: ...
+    def __rsub__(self, other: Operand, /) -> Expr: ...
+    def __mul__(self, other: Operand, /) -> Expr: ...
+    def __rmul__(self, other: Operand, /) -> Expr: ...
+    def __truediv__(self, other: Operand, /) -> Expr: ...
+    def __rtruediv__(self, other: Operand, /) -> Expr: ...
+    def __mod__(self, other: Operand, /) -> Expr: ...
+    def __rmod__(self, other: Operand, /) -> Expr: ...
+    def __bool__(self) -> bool: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
     def is_null(self) -> Expr:
         """True where the value is null."""
+
     def is_not_null(self) -> Expr:
         """True where the value is not null."""
 
-_Literal: TypeAlias = bool | int | float | str | bytes | None
-_Operand: TypeAlias = Expr | _Literal
-_Key: TypeAlias = str | int | Expr
-
-def col(name: str) -> Expr:
-    """Name a column: "build.x" or "probe.y"."""
-
-def lit(value: _Literal) -> Expr:
-    """Make a constant."""
-
 @final
 class Session:
-    """A join whose probe batches are pushed by hand. Build-driven kinds give their unmatched rows at `finish`."""
+    """A join whose probe batches are pushed by hand; made by `HashJoin.open`.
 
-    def push(self, batch: Any) -> pa.RecordBatch:
-        """Join one probe batch; the result is one batch of whatever size."""
+    After an error, and after `finish`, it is done: another call raises PlanError.
+    """
+
+    def push(self, batch: ArrowArrayExportable) -> pa.RecordBatch:
+        """Joins one probe batch; gives one batch of whatever size."""
+
     def finish(self) -> pa.RecordBatch:
-        """Say that no batch follows; the result is the rows that are left."""
+        """Says that no batch follows; gives the rows that are left.
+
+        These are the unmatched build rows of right and full, all rows of build_semi and build_anti, none of others.
+        """
+
     @property
     def schema(self) -> pa.Schema:
         """The pyarrow.Schema of the output."""
+
+@final
+class DynamicFilter:
+    """A filter on the probe rows of one join, empty until that join's build is known.
+
+    probe: the probe side of the join, or its schema.
+    on: the probe key columns by name or position, in key order.
+
+    Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
+    then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
+    unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
+    independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may outlive
+    its join, and `await filter` waits until it is complete.
+
+    Raises PlanError for columns that do not exist.
+
+    >>> import prejoin, pyarrow as pa
+    >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
+    >>> filter = prejoin.DynamicFilter(events.schema, on="id")
+    >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
+    >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
+    >>> users = pa.table({"id": [1, 2]})
+    >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
+    >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
+    ({'at': [10, 30]}, 2)
+    >>> filter
+    DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+    """
+
+    def __new__(cls, probe: ArrowSchemaExportable | Rows, on: str | Sequence[str | int]) -> Self: ...
+    @property
+    def keys(self) -> list[int]:
+        """Positions of the tested columns in the probe schema, in key order."""
+
+    @property
+    def is_complete(self) -> bool:
+        """True once the build is known, or all builds in partitioned mode."""
+
+    def wait_complete(self, timeout: float | None = None) -> bool:
+        """Waits until the filter is complete, at most `timeout` seconds; None waits without end. Tells whether it is.
+
+        The build is made by the thread that first pulls from the join: another one may wait.
+        """
+
+    def __await__(self) -> Generator[Any, None, None]: ...
+    def evaluate(self, batch: ArrowArrayExportable) -> pa.BooleanArray:
+        """The rows of `batch` that can match, without nulls; all rows until the filter is complete.
+
+        Columns are found by their position in the probe schema. Raises PlanError where they are not there.
+        """
 
 @final
 class HashJoin:
     """A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 
+    build, probe: a schema alone, any rows, or a `Source`.
+    on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+    how: which rows come out. left keeps probe rows, right keeps build rows.
+    null_equal: whether null matches null; one bool, or one for each key.
+    where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+    projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
+        list keeps the row count.
+    limit: largest number of output rows.
+    mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+    null_aware: SQL NOT IN, for anti and build_anti.
+    dynamic_filter: the filter that the join tells its build to.
+
+    The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
+    probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
+    unmatched build rows last.
+
     The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-    validates them again.
+    validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
+    a new join.
+
+    A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
+    (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+
+    Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
+    is no source.
+
+    >>> import prejoin, pyarrow as pa
+    >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+    >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+    >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
+    >>> prepared = join.prepare_build(users)
+    >>> task = join.replace(probe=events).with_prepared_build(prepared)
+    >>> task.execute().read_all().to_pylist()
+    [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
     """
 
     def __new__(
         cls,
-        build: Any,
-        probe: Any,
-        on: Iterable[tuple[_Key, _Key]],
-        how: str = "inner",
+        build: ArrowSchemaExportable | Rows,
+        probe: ArrowSchemaExportable | Rows,
+        on: Key | Iterable[Key | tuple[Key, Key]],
+        how: _How = "inner",
         *,
         null_equal: bool | Sequence[bool] | None = None,
         where: Expr | None = None,
-        projection: Iterable[int | str] | None = None,
+        projection: Iterable[str | int] | None = None,
         limit: int | None = None,
-        mode: str = "collect_left",
+        mode: _Mode = "collect_left",
         null_aware: bool = False,
-    ) -> HashJoin: ...
-    on: Any
-    how: str
-    null_equal: Any
-    where: Expr | None
-    projection: Any
-    limit: int | None
-    mode: str
-    null_aware: bool
+        dynamic_filter: DynamicFilter | None = None,
+    ) -> Self: ...
     def replace(self, **changes: Any) -> HashJoin:
-        """Return a new join with some parameters of the constructor changed and a fresh run state."""
+        """A new join with some parameters of the constructor changed and a fresh run state.
+
+        Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
+        """
+
     def prepare_build(
-        self, source: Any, *, pool: MemoryPool | None = None, config: Config | None = None
+        self, source: Rows, *, pool: MemoryPool | None = None, config: Config | None = None
     ) -> PreparedBuild:
-        """Prepare `source` as a build for joins like this one; the join's own build source is not touched."""
+        """Prepares `source` as a build for joins like this one; the join's own build source is not touched.
+
+        The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
+        An exception of the source comes through unchanged. After an error the pool is as it was.
+
+        Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
+        """
+
     def with_prepared_build(self, build: PreparedBuild) -> HashJoin:
-        """Return this join, attached to a prepared build; its build source is replaced by an empty placeholder."""
-    def execute(self, partition: int | None = None, batch_size: int = 8192) -> pa.RecordBatchReader:
-        """Run one probe partition, or all of them one after the other, lazily."""
-    def __call__(self, batch: Any) -> pa.RecordBatch:
-        """Join one probe batch as if it were the whole probe side; the result is one batch of whatever size."""
-    def open(self) -> Session:
-        """Open the join for probe batches that are pushed by hand."""
+        """The join attached to a prepared build; its build source is replaced by an empty placeholder.
+
+        Raises PlanError where schema, keys, null equality or mode of the build do not fit.
+        """
+
+    def execute(
+        self,
+        partition: int | None = None,
+        batch_size: int | None = None,
+        *,
+        pool: MemoryPool | None = None,
+        config: Config | None = None,
+    ) -> pa.RecordBatchReader:
+        """Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
+
+        Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
+        have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
+        full, build_semi and build_anti. Dropping the reader releases everything.
+
+        Raises PlanError if the join, changed since it was made, is not valid any more.
+        """
+
+    def __call__(
+        self, batch: ArrowArrayExportable, *, pool: MemoryPool | None = None, config: Config | None = None
+    ) -> pa.RecordBatch:
+        """Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+
+        An ordinary join collects its build for each call.
+        """
+
+    def open(
+        self, partition: int | None = None, *, pool: MemoryPool | None = None, config: Config | None = None
+    ) -> Session:
+        """Opens the join for probe batches that are pushed by hand."""
+
     def reset(self) -> None:
-        """Forget run state and keep the prepared build, so that the same join runs again."""
+        """Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again."""
+
+    def explain(self, format: str = "indent") -> str:
+        """The join as text: one line ("indent") or a tree ("tree")."""
+
+    def statistics(self) -> Statistics:
+        """Row counts before the join runs: known, guessed, or None."""
+
+    def properties(self) -> Properties:
+        """Order, equal columns and partitions of the output; columns are positions in the output."""
+
+    def metrics(self) -> Metrics:
+        """What the current run did so far; times are seconds, memory is bytes."""
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
     @property
     def schema(self) -> pa.Schema:
         """The pyarrow.Schema of the output."""
+
     @property
     def prepared_build(self) -> PreparedBuild | None:
         """The prepared build that is attached, else None."""
 
+    @property
+    def dynamic_filter(self) -> DynamicFilter | None:
+        """The filter that the join tells its build to, else None."""
+
+    @property
+    def on(self) -> list[tuple[int, int]]:
+        """Key pairs as positions (build column, probe column)."""
+
+    @on.setter
+    def on(self, on: Key | Iterable[Key | tuple[Key, Key]]) -> None: ...
+    @property
+    def how(self) -> _How:
+        """The kind of the join."""
+
+    @how.setter
+    def how(self, how: _How) -> None: ...
+    @property
+    def null_equal(self) -> tuple[bool, ...]:
+        """Whether null matches null, for each key."""
+
+    @null_equal.setter
+    def null_equal(self, null_equal: bool | Sequence[bool]) -> None: ...
+    @property
+    def where(self) -> Expr | None:
+        """The residual predicate, else None."""
+
+    @where.setter
+    def where(self, where: Expr | None) -> None: ...
+    @property
+    def projection(self) -> list[int] | None:
+        """Output columns as positions in (build columns, probe columns), else None."""
+
+    @projection.setter
+    def projection(self, projection: Iterable[str | int] | None) -> None: ...
+    @property
+    def limit(self) -> int | None:
+        """Largest number of output rows, else None."""
+
+    @limit.setter
+    def limit(self, limit: int | None) -> None: ...
+    @property
+    def mode(self) -> _Mode:
+        """_How partitions meet."""
+
+    @mode.setter
+    def mode(self, mode: _Mode) -> None: ...
+    @property
+    def null_aware(self) -> bool:
+        """SQL NOT IN for anti joins."""
+
+    @null_aware.setter
+    def null_aware(self, null_aware: bool) -> None: ...
+
 def prepare(
-    source: Any,
+    source: Rows,
     on: str | Sequence[str],
     *,
-    schema: Any = None,
+    schema: ArrowSchemaExportable | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
-    """Prepare `source` as a build: read it once, index it by the key columns `on`, return the finished handle."""
+    """Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+
+    schema: needed for an iterator that may be empty; else checked against the source's own.
+    null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
+    pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+
+    An exception of the source comes through unchanged. After an error the pool is as it was.
+
+    Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
+    if the pool refuses; TypeError for what gives no rows.
+
+    >>> import prejoin, pyarrow as pa
+    >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+    >>> users.num_rows, users.num_keys, users.is_unique
+    (3, 2, False)
+    """
 
 def join(
-    probe: Any,
-    build: Any,
+    probe: Rows,
+    build: PreparedBuild | Rows,
     on: str | Sequence[str] | Mapping[str, str] | None = None,
-    how: str = "inner",
+    how: _How = "inner",
     *,
+    where: Expr | None = None,
     suffix: str = "_right",
     coalesce: bool | None = None,
     limit: int | None = None,
     batch_size: int | None = None,
 ) -> Any:
-    """Join `probe` to `build`, a PreparedBuild or a table to prepare for this call.
+    """Joins `probe` to `build` and answers in kind.
 
-    A batch gives a pyarrow.RecordBatch, a table or frame a pyarrow.Table, anything else a pyarrow.RecordBatchReader
-    that pulls lazily.
+    A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
+    pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
+    pyarrow.RecordBatchReader that pulls lazily.
+
+    build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+    on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+    how: which rows come out. left keeps probe rows, right keeps build rows.
+    where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+    suffix: appended to the names of build columns that the probe side has too.
+    coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
+        the key types are equal.
+    limit: largest number of output rows.
+    batch_size: largest number of rows of a batch of a lazy result (8192).
+
+    The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
+    adds a Boolean column "mark"), build_semi and build_anti the build's.
+
+    Raises PlanError for unknown columns, key types that differ and names that clash after the suffix, TypeError for
+    what gives no rows.
+
+    >>> import prejoin, pyarrow as pa
+    >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    >>> prejoin.join(pa.record_batch({"id": [2, 3], "at": [10, 20]}), users, how="left").to_pylist()
+    [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
-def read_all(source: Any, schema: Any = None, pool: MemoryPool | None = None) -> pa.Table:
-    """Every batch of a source as one table. Copies for alignment are held from `pool` while the call lasts."""
+def col(name: str) -> Expr:
+    """A column: "build.x" or "probe.y".
 
-def read(source: Any, schema: Any = None) -> pa.RecordBatchReader:
-    """The batches of a source as a reader that asks for them one by one."""
+    Raises PlanError for a name without its side.
+    """
+
+def lit(
+    value: bool | float | str | bytes | datetime.date | datetime.time | datetime.timedelta | decimal.Decimal | None,
+) -> Expr:
+    """A constant: None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal.
+
+    A datetime with a zone is an instant, one without is local time. pandas' Timestamp and Timedelta keep their
+    nanoseconds, integers of numpy are integers.
+
+    Raises TypeError for other values, PlanError for a number that is too large.
+    """
+
+def read_all(source: Rows, schema: ArrowSchemaExportable | None = None, pool: MemoryPool | None = None) -> pa.Table:
+    """Every batch of a source as one table; for tests. `pool` holds copies for alignment while the call lasts."""
+
+def read(source: Rows, schema: ArrowSchemaExportable | None = None) -> pa.RecordBatchReader:
+    """The batches of a source as a reader that asks for them one by one; for tests."""

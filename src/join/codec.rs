@@ -64,6 +64,32 @@ impl HashJoin {
     }
 }
 
+impl Expr {
+    /// The expression as bytes, in the form that a serialized join holds.
+    #[cfg(feature = "python")]
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        write_expr(self, &mut out);
+        out
+    }
+
+    /// The expression that [`to_bytes`](Self::to_bytes) wrote.
+    #[cfg(feature = "python")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Expr> {
+        let mut input = Reader(bytes);
+        match input.byte()? {
+            VERSION => (),
+            version => {
+                return plan_err!(
+                    "this expression was serialized as version {version}, this prejoin reads version {VERSION}"
+                );
+            }
+        }
+        let expr = input.expr(MAX_DEPTH)?;
+        if input.0.is_empty() { Ok(expr) } else { Err(damaged("bytes follow its end")) }
+    }
+}
+
 fn damaged(what: &str) -> Error {
     Error::Plan(format!("these bytes are no serialized HashJoin: {what}; they were damaged or are something else"))
 }

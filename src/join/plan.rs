@@ -401,12 +401,19 @@ impl HashJoin {
     /// As [`open`](Self::open), and [`Error::Execution`](crate::Error::Execution) if a column outgrows its offsets.
     pub fn run_once(&self, batch: RecordBatch, options: &RunOptions) -> Result<RecordBatch> {
         self.check()?;
+        if self.mode == PartitionMode::Partitioned && self.build.partitions() > 1 {
+            return plan_err!(
+                "one batch as the whole probe side of a Partitioned join would meet one of its {} builds; execute its \
+                 partitions, or use CollectLeft",
+                self.build.partitions()
+            );
+        }
         let mut filter = self.filter_share(false);
         let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
         if let Some(filter) = &mut filter {
             filter.report(&plan)?;
         }
-        Arc::new(plan).run_once(batch, self.limit, options.cancel.clone())
+        Arc::new(plan).run_once(batch, self.limit, Arc::clone(self.run.metrics()), options.cancel.clone())
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).

@@ -84,11 +84,12 @@ impl ProbePlan {
         self: &Arc<Self>,
         batch: RecordBatch,
         limit: Option<usize>,
+        metrics: Arc<JoinMetrics>,
         cancel: Cancel,
     ) -> Result<RecordBatch> {
         let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
         let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
-        let mut probe = Probe::new(Arc::clone(self), limit, share, None, Arc::default(), cancel);
+        let mut probe = Probe::new(Arc::clone(self), limit, share, None, metrics, cancel);
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {

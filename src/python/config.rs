@@ -1,11 +1,21 @@
 //! `prejoin.Config`.
 
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
-use super::errors::plan;
+use super::arguments::count;
+use super::errors::{guarded, plan};
 use crate::config::Config;
 
 /// Choices of one preparation; every field has a default that suits most builds.
+///
+/// perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
+///     index; above 1 turns it off.
+/// perfect_hash_small_range: key ranges up to this get one whatever their density.
+/// in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+/// in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+///
+/// Raises PlanError for a number out of range.
 #[pyclass(name = "Config", module = "prejoin", frozen, eq)]
 #[derive(PartialEq)]
 pub(crate) struct PyConfig {
@@ -16,30 +26,47 @@ pub(crate) struct PyConfig {
 impl PyConfig {
     #[new]
     #[pyo3(signature = (*, perfect_hash_min_density=None, perfect_hash_small_range=None, in_list_max_bytes=None,
-                        in_list_max_values=None))]
+                        in_list_max_values=None, _collide=None))]
     fn new(
         perfect_hash_min_density: Option<f64>,
-        perfect_hash_small_range: Option<u64>,
-        in_list_max_bytes: Option<usize>,
-        in_list_max_values: Option<usize>,
+        perfect_hash_small_range: Option<&Bound<'_, PyAny>>,
+        in_list_max_bytes: Option<&Bound<'_, PyAny>>,
+        in_list_max_values: Option<&Bound<'_, PyAny>>,
+        _collide: Option<u64>,
     ) -> PyResult<Self> {
-        let default = Config::default();
-        let density = perfect_hash_min_density.unwrap_or(default.perfect_hash_min_density);
-        if density.is_nan() || density < 0.0 {
-            return Err(plan(format!("perfect_hash_min_density is a share of at least 0, {density} was given")));
-        }
-        Ok(Self {
-            config: Config {
-                perfect_hash_min_density: density,
-                perfect_hash_small_range: perfect_hash_small_range.unwrap_or(default.perfect_hash_small_range),
-                in_list_max_bytes: in_list_max_bytes.unwrap_or(default.in_list_max_bytes),
-                in_list_max_values: in_list_max_values.unwrap_or(default.in_list_max_values),
-                ..default
-            },
+        guarded(|| {
+            let default = Config::default();
+            let density = perfect_hash_min_density.unwrap_or(default.perfect_hash_min_density);
+            if density.is_nan() || density < 0.0 {
+                return Err(plan(format!("perfect_hash_min_density is a share of at least 0, {density} was given")));
+            }
+            let small_range = count("perfect_hash_small_range", perfect_hash_small_range)?;
+            let list_bytes = count("in_list_max_bytes", in_list_max_bytes)?;
+            let list_values = count("in_list_max_values", in_list_max_values)?;
+            Ok(Self {
+                config: Config {
+                    perfect_hash_min_density: density,
+                    perfect_hash_small_range: small_range
+                        .map_or(default.perfect_hash_small_range, |range| range as u64),
+                    in_list_max_bytes: list_bytes.unwrap_or(default.in_list_max_bytes),
+                    in_list_max_values: list_values.unwrap_or(default.in_list_max_values),
+                    collide: _collide.unwrap_or(default.collide),
+                },
+            })
         })
     }
 
-    /// Smallest share of distinct keys in their range that gets a perfect-hash index; above 1 turns it off.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("perfect_hash_min_density", self.config.perfect_hash_min_density)?;
+        options.set_item("perfect_hash_small_range", self.config.perfect_hash_small_range)?;
+        options.set_item("in_list_max_bytes", self.config.in_list_max_bytes)?;
+        options.set_item("in_list_max_values", self.config.in_list_max_values)?;
+        options.set_item("_collide", self.config.collide)?;
+        Ok((PyTuple::empty(py), options))
+    }
+
+    /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off.
     #[getter]
     fn perfect_hash_min_density(&self) -> f64 {
         self.config.perfect_hash_min_density

@@ -1,54 +1,32 @@
-//! Running a join from Python: sources opened from Python objects, output pulled batch by batch.
-
-use std::sync::{Mutex, PoisonError};
+//! Running a join from Python: its options, and its output pulled batch by batch.
 
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
-use super::interchange::{BatchStream as LazyBatches, Source as PySource};
+use super::config::PyConfig;
+use super::errors::plan;
+use super::interchange::BatchStream as LazyBatches;
 use super::pool::PyMemoryPool;
-use super::signals::detach_if_long;
+use super::prepared::config_of;
+use super::signals::{detach_if_long, interruptible};
 use crate::error::Result;
-use crate::join::{BatchStream, HashJoin, JoinStream, RunOptions, Source};
-use crate::memory::Reservation;
+use crate::join::{HashJoin, JoinStream, RunOptions};
 
-/// A join source over a Python object. It was opened to learn its schema; the first run reads that stream, later ones
-/// open the object anew, which a one-shot object refuses.
-pub(crate) fn source_of(object: &Bound<'_, PyAny>) -> PyResult<Source> {
-    let opened = PySource::open(object, None)?;
-    let schema = opened.schema().clone();
-    let first = Mutex::new(Some(opened));
-    let (object, stream_schema) = (object.clone().unbind(), schema.clone());
-    Ok(Source::new(schema, 1, move |_| {
-        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let source = match first {
-            Some(source) => source,
-            None => Python::attach(|py| PySource::open(object.bind(py), Some(stream_schema.clone())))?,
-        };
-        Ok(BatchStream::new(stream_schema.clone(), Batches::new(source)))
-    }))
-}
-
-/// The batches of a Python source; copies that alignment needs are charged while their batch is read.
-struct Batches {
-    source: PySource,
-    copies: Reservation,
-}
-
-impl Batches {
-    fn new(source: PySource) -> Self {
-        Self { source, copies: Reservation::new(&PyMemoryPool::resolve(None), "alignment copy") }
+/// Options of a run; without `batch_size` its output is not cut.
+pub(crate) fn run_options(
+    batch_size: Option<usize>,
+    pool: Option<&Bound<'_, PyMemoryPool>>,
+    config: Option<&Bound<'_, PyConfig>>,
+) -> PyResult<RunOptions> {
+    if batch_size == Some(0) {
+        return Err(plan("batch_size is a number of rows of at least 1, 0 was given"));
     }
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.copies.shrink(self.copies.size());
-        let next = Python::attach(|py| self.source.next_attached(py, Some(&mut self.copies)));
-        next.map(|next| next.map(|imported| imported.batch)).transpose()
-    }
+    Ok(RunOptions {
+        batch_size: batch_size.unwrap_or(usize::MAX),
+        pool: PyMemoryPool::resolve(pool),
+        config: config_of(config),
+        cancel: interruptible(),
+    })
 }
 
 /// One run of a join: one partition, or all of them one after the other.
@@ -64,19 +42,29 @@ pub(crate) struct Execution {
 impl Execution {
     /// Validates; nothing is pulled yet.
     pub(crate) fn new(join: HashJoin, partition: Option<usize>, options: RunOptions) -> Result<Self> {
-        let mut partitions = partition.map_or(0..join.partitions(), |partition| partition..partition + 1);
+        let mut partitions = match partition {
+            None => 0..join.partitions(),
+            Some(partition) => partition..partition.saturating_add(1),
+        };
         let stream = partitions.next().map(|partition| join.execute(partition, &options)).transpose()?;
         Ok(Self { left: join.limit, join, options, partitions, stream })
+    }
+
+    /// Collecting a build takes time, and waits for the partition that collects; finding a prepared one does neither.
+    fn start(&mut self, py: Python<'_>) -> Result<()> {
+        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_started()) else { return Ok(()) };
+        match self.join.prepared_build() {
+            Some(_) => stream.start(),
+            None => py.detach(|| stream.start()),
+        }
     }
 }
 
 impl LazyBatches for Execution {
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         loop {
+            self.start(py)?;
             let Some(stream) = &mut self.stream else { return Ok(None) };
-            if !stream.is_started() {
-                py.detach(|| stream.start())?;
-            }
             let rows = stream.pending_rows();
             if let Some(batch) = detach_if_long(py, rows, || stream.next_output())? {
                 self.left = self.left.map(|left| left - batch.num_rows());

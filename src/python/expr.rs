@@ -2,15 +2,23 @@
 
 use pyo3::basic::CompareOp as PyCompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBytes, PyTuple};
 
 use super::errors::{guarded, plan, type_error};
-use super::interchange::type_name;
-use crate::expr::{self, ArithmeticOp, CompareOp, Expr, Literal};
+use super::literal::literal;
+use crate::expr::{self, ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 
 /// A condition over the columns of both sides of a join, made by `col` and `lit` and the operators on them.
 ///
 /// Compare with == != < <= > >=, combine with & | ~, test with is_null() and is_not_null(), calculate with + - * / %.
+/// Logic has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and
+/// chained comparisons raise TypeError. Values beside an expression become literals as by `lit`.
+///
+/// Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
+///
+/// >>> import prejoin
+/// >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
+/// probe.ts >= build.valid_from AND build.code IS NOT NULL
 #[pyclass(name = "Expr", module = "prejoin", frozen)]
 #[derive(Clone)]
 pub(crate) struct PyExpr(Expr);
@@ -18,6 +26,16 @@ pub(crate) struct PyExpr(Expr);
 impl PyExpr {
     pub(crate) fn expr(&self) -> Expr {
         self.0.clone()
+    }
+
+    /// The expression, unless it is so deep that walking it could overflow the stack.
+    fn checked(expr: Expr) -> PyResult<Self> {
+        if expr.depth() > MAX_DEPTH {
+            return Err(plan(format!(
+                "the expression has more than {MAX_DEPTH} levels; chain conditions with & or | instead of nesting them"
+            )));
+        }
+        Ok(Self(expr))
     }
 }
 
@@ -28,46 +46,41 @@ impl From<Expr> for PyExpr {
 }
 
 /// A column: "build.x" or "probe.y".
+///
+/// Raises PlanError for a name without its side.
 #[pyfunction]
 pub(super) fn col(name: &str) -> PyResult<PyExpr> {
-    match name.split_once('.') {
+    guarded(|| match name.split_once('.') {
         Some(("build", column)) => Ok(PyExpr(expr::build(column))),
         Some(("probe", column)) => Ok(PyExpr(expr::probe(column))),
         _ => Err(plan(format!(
             "a column is named with its side, \"build.{name}\" or \"probe.{name}\"; {name:?} was given"
         ))),
-    }
+    })
 }
 
-/// A constant: None, bool, int, float, str or bytes.
+/// A constant: None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal.
+///
+/// A datetime with a zone is an instant, one without is local time. pandas' Timestamp and Timedelta keep their
+/// nanoseconds, integers of numpy are integers.
+///
+/// Raises TypeError for other values, PlanError for a number that is too large.
 #[pyfunction]
 pub(super) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
-    literal(value).map(|literal| PyExpr(Expr::Literal(literal)))
+    guarded(|| literal(value).map(|literal| PyExpr(Expr::Literal(literal))))
 }
 
-fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
-    Ok(match value {
-        value if value.is_none() => Literal::Null,
-        value if value.is_instance_of::<PyBool>() => Literal::Boolean(value.extract()?),
-        value if value.is_instance_of::<PyInt>() => {
-            Literal::Integer(value.extract().map_err(|_| plan(format!("the integer {value} does not fit 128 bits")))?)
-        }
-        value if value.is_instance_of::<PyFloat>() => Literal::Float(value.extract()?),
-        value if value.is_instance_of::<PyString>() => Literal::Text(value.extract()?),
-        value if value.is_instance_of::<PyBytes>() => Literal::Binary(value.extract()?),
-        other => {
-            return Err(type_error(format!(
-                "a literal is None, bool, int, float, str or bytes; {} was given",
-                type_name(other)
-            )));
-        }
-    })
+/// An expression that `Expr.__reduce__` wrote.
+#[pyfunction]
+#[pyo3(name = "_load_expr")]
+pub(super) fn load_expr(bytes: &[u8]) -> PyResult<PyExpr> {
+    guarded(|| Ok(PyExpr(Expr::from_bytes(bytes)?)))
 }
 
 /// An operand: an expression, or a constant.
 fn operand(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
-    match value.extract::<PyRef<'_, PyExpr>>() {
-        Ok(expr) => Ok(expr.expr()),
+    match value.cast::<PyExpr>() {
+        Ok(expr) => Ok(expr.get().expr()),
         Err(_) => literal(value).map(Expr::Literal),
     }
 }
@@ -83,27 +96,27 @@ impl PyExpr {
             PyCompareOp::Gt => CompareOp::Gt,
             PyCompareOp::Ge => CompareOp::Ge,
         };
-        guarded(|| Ok(Self(self.expr().compare(op, operand(other)?))))
+        guarded(|| Self::checked(self.expr().compare(op, operand(other)?)))
     }
 
     fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(self.expr().and(operand(other)?))))
+        guarded(|| Self::checked(self.expr().and(operand(other)?)))
     }
 
     fn __rand__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(operand(other)?.and(self.expr()))))
+        guarded(|| Self::checked(operand(other)?.and(self.expr())))
     }
 
     fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(self.expr().or(operand(other)?))))
+        guarded(|| Self::checked(self.expr().or(operand(other)?)))
     }
 
     fn __ror__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(operand(other)?.or(self.expr()))))
+        guarded(|| Self::checked(operand(other)?.or(self.expr())))
     }
 
-    fn __invert__(&self) -> Self {
-        Self(self.expr().not())
+    fn __invert__(&self) -> PyResult<Self> {
+        guarded(|| Self::checked(self.expr().not()))
     }
 
     fn __add__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -147,13 +160,13 @@ impl PyExpr {
     }
 
     /// True where the value is null.
-    fn is_null(&self) -> Self {
-        Self(self.expr().is_null())
+    fn is_null(&self) -> PyResult<Self> {
+        guarded(|| Self::checked(self.expr().is_null()))
     }
 
     /// True where the value is not null.
-    fn is_not_null(&self) -> Self {
-        Self(self.expr().is_not_null())
+    fn is_not_null(&self) -> PyResult<Self> {
+        guarded(|| Self::checked(self.expr().is_not_null()))
     }
 
     /// Refused: `a and b` would drop a side silently.
@@ -163,17 +176,24 @@ impl PyExpr {
         ))
     }
 
-    fn __repr__(&self) -> String {
-        self.0.to_string()
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        guarded(|| {
+            let load = py.import("prejoin._core")?.getattr("_load_expr")?;
+            Ok((load, (PyBytes::new(py, &self.0.to_bytes()),).into_pyobject(py)?))
+        })
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        guarded(|| Ok(self.0.to_string()))
     }
 }
 
 impl PyExpr {
     fn arithmetic(&self, op: ArithmeticOp, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(self.expr().arithmetic(op, operand(other)?))))
+        guarded(|| Self::checked(self.expr().arithmetic(op, operand(other)?)))
     }
 
     fn arithmetic_from(&self, op: ArithmeticOp, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        guarded(|| Ok(Self(operand(other)?.arithmetic(op, self.expr()))))
+        guarded(|| Self::checked(operand(other)?.arithmetic(op, self.expr())))
     }
 }

@@ -1,50 +1,117 @@
-//! `prejoin.HashJoin` and the session of `HashJoin.open`.
+//! `prejoin.HashJoin`.
 
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 
+use super::arguments::{count, null_equalities};
 use super::config::PyConfig;
-use super::errors::{guarded, plan};
-use super::execution::{Execution, source_of};
+use super::dynamic_filter::PyDynamicFilter;
+use super::errors::{guarded, plan, type_error};
+use super::execution::{Execution, run_options};
 use super::expr::PyExpr;
-use super::interchange::{PySchema, Source as PySource, batch_from_python, reader, schema_of, type_name};
+use super::interchange::{PySchema, batch_from_python, reader, type_name};
 use super::join::{how_of, join_type};
 use super::pool::PyMemoryPool;
-use super::prepared::{PyPreparedBuild, collect, config_of, null_equalities};
+use super::prepared::{PyPreparedBuild, collect, config_of};
+use super::report;
+use super::session::PySession;
 use super::signals::{detach_if_long, interruptible};
-use crate::error::{Error, Result, plan_err};
-use crate::join::{HashJoin, HashJoinBuilder, JoinKey, PartitionMode, Probe, RunOptions, Source};
+use super::source::{self, Side};
+use crate::error::{Result, plan_err};
+use crate::expr::Expr;
+use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMode};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
+/// build, probe: a schema alone, any rows, or a `Source`.
+/// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// null_equal: whether null matches null; one bool, or one for each key.
+/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
+///     list keeps the row count.
+/// limit: largest number of output rows.
+/// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+/// null_aware: SQL NOT IN, for anti and build_anti.
+/// dynamic_filter: the filter that the join tells its build to.
+///
+/// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
+/// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
+/// unmatched build rows last.
+///
 /// The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-/// validates them again.
+/// validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
+/// a new join.
+///
+/// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
+/// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+///
+/// Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
+/// is no source.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+/// >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+/// >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
+/// >>> prepared = join.prepare_build(users)
+/// >>> task = join.replace(probe=events).with_prepared_build(prepared)
+/// >>> task.execute().read_all().to_pylist()
+/// [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
-    /// Read or replaced once per call, never held while something runs.
+    /// Read or replaced, never held while Python code or anything long runs.
     join: Mutex<HashJoin>,
+    /// The objects behind the sources, which pickling needs.
+    build: Option<Py<PyAny>>,
+    probe: Option<Py<PyAny>>,
+    prepared: Option<Py<PyPreparedBuild>>,
+    /// The join's own until `reset`.
+    dynamic_filter: Option<Py<PyDynamicFilter>>,
 }
 
-impl PyHashJoin {
-    fn new_from(join: HashJoin) -> Self {
-        Self { join: Mutex::new(join) }
-    }
+/// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
+const PARAMETERS: [&str; 11] = [
+    "build",
+    "probe",
+    "on",
+    "how",
+    "null_equal",
+    "where",
+    "projection",
+    "limit",
+    "mode",
+    "null_aware",
+    "dynamic_filter",
+];
 
+impl PyHashJoin {
     /// The join as it is now.
     fn join(&self) -> HashJoin {
         self.join.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
-        guarded(|| {
-            let mut join = self.join();
-            change(&mut join)?;
-            *self.join.lock().unwrap_or_else(PoisonError::into_inner) = join;
+    /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
+    fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
+        let mut join = self.join();
+        change(&mut join)?;
+        let old = std::mem::replace(&mut *self.join.lock().unwrap_or_else(PoisonError::into_inner), join.clone());
+        // Without the lock: the last hold on a Python object may go with it.
+        drop(old);
+        Ok(join)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
+        self.change(change)?;
+        Ok(())
+    }
+
+    /// The join with a run of its own, which is the one that `metrics` tells from now on.
+    fn new_run(&self) -> Result<HashJoin> {
+        self.change(|join| {
+            join.reset_run();
             Ok(())
         })
     }
@@ -54,7 +121,7 @@ impl PyHashJoin {
 impl PyHashJoin {
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
-                        mode="collect_left", null_aware=false))]
+                        mode="collect_left", null_aware=false, dynamic_filter=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
@@ -62,57 +129,83 @@ impl PyHashJoin {
         on: &Bound<'_, PyAny>,
         how: &str,
         null_equal: Option<&Bound<'_, PyAny>>,
-        r#where: Option<&PyExpr>,
+        r#where: Option<&Bound<'_, PyAny>>,
         projection: Option<&Bound<'_, PyAny>>,
-        limit: Option<usize>,
+        limit: Option<&Bound<'_, PyAny>>,
         mode: &str,
         null_aware: bool,
+        dynamic_filter: Option<&Bound<'_, PyDynamicFilter>>,
     ) -> PyResult<Self> {
         guarded(|| {
-            let (build, probe) = (side(build)?, side(probe)?);
+            let (build, probe) = (Side::new(build)?, Side::new(probe)?);
             let on = key_pairs(on)?;
             let null_equality = null_equalities(null_equal, on.len())?;
-            let projection = positions(projection, build.schema(), probe.schema())?;
-            let builder = HashJoin::builder(build, probe).on(on).null_equalities(null_equality).projection(projection);
-            let builder = builder.join_type(join_type(how)?).limit(limit).mode(mode_of(mode)?).null_aware(null_aware);
-            Ok(Self::new_from(builder.filter(r#where.map(PyExpr::expr)).build()?))
+            let projection = positions(projection, &build, &probe)?;
+            let join = HashJoin::builder(build.source, probe.source)
+                .on(on)
+                .null_equalities(null_equality)
+                .projection(projection)
+                .join_type(join_type(how)?)
+                .filter(predicate(r#where)?)
+                .limit(count("limit", limit)?)
+                .mode(mode_of(mode)?)
+                .null_aware(null_aware)
+                .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
+            let join = Mutex::new(join.build()?);
+            let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
+            Ok(Self { join, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
         })
     }
 
     /// A new join with some parameters of the constructor changed and a fresh run state.
+    ///
+    /// Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
     #[pyo3(signature = (**changes))]
-    fn replace(&self, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         guarded(|| {
             let join = self.join();
+            let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.clone_ref(py));
+            let mut build = Side { source: join.build_source().clone(), object: clone(&self.build) };
+            let mut probe = Side { source: join.probe_source().clone(), object: clone(&self.probe) };
+            let mut dynamic_filter = self.dynamic_filter(py);
             let mut builder = join.to_builder();
-            let empty = PyDict::new(self_py(changes));
-            // Sources first: names in `on` and `projection` are looked up in them.
-            let order =
-                ["build", "probe", "on", "how", "null_equal", "where", "projection", "limit", "mode", "null_aware"];
-            let changes = changes.unwrap_or(&empty);
-            if let Some((unknown, _)) = changes.iter().find(|(key, _)| !order.contains(&key.to_string().as_str())) {
-                return Err(plan(format!("HashJoin has no parameter {unknown}; it has {}", order.join(", "))));
+            if let Some(changes) = changes {
+                if let Some((unknown, _)) =
+                    changes.iter().find(|(key, _)| !PARAMETERS.contains(&key.to_string().as_str()))
+                {
+                    return Err(plan(format!("HashJoin has no parameter {unknown}; it has {}", PARAMETERS.join(", "))));
+                }
+                for name in PARAMETERS {
+                    let Some(value) = changes.get_item(name)? else { continue };
+                    builder = match name {
+                        "build" => {
+                            build = Side::new(&value)?;
+                            builder.build_source(build.source.clone())
+                        }
+                        "probe" => {
+                            probe = Side::new(&value)?;
+                            builder.probe(probe.source.clone())
+                        }
+                        "dynamic_filter" => {
+                            dynamic_filter = filter_of(&value)?;
+                            builder.dynamic_filter(dynamic_filter.as_ref().map(|filter| filter.get().filter.clone()))
+                        }
+                        _ => change(builder, name, &value, join.on.len(), &build, &probe)?,
+                    };
+                }
             }
-            let (mut build, mut probe) = (join.build_source().clone(), join.probe_source().clone());
-            for name in order {
-                let Some(value) = changes.get_item(name)? else { continue };
-                builder = match name {
-                    "build" => {
-                        build = side(&value)?;
-                        builder.build_source(build.clone())
-                    }
-                    "probe" => {
-                        probe = side(&value)?;
-                        builder.probe(probe.clone())
-                    }
-                    _ => change(builder, name, &value, &join, (build.schema(), probe.schema()))?,
-                };
-            }
-            Ok(Self::new_from(builder.build()?))
+            let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
+            let join = Mutex::new(builder.build()?);
+            Ok(Self { join, build: build.object, probe: probe.object, prepared, dynamic_filter })
         })
     }
 
     /// Prepares `source` as a build for joins like this one; the join's own build source is not touched.
+    ///
+    /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
+    /// An exception of the source comes through unchanged. After an error the pool is as it was.
+    ///
+    /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
     #[pyo3(signature = (source, *, pool=None, config=None))]
     fn prepare_build(
         &self,
@@ -126,70 +219,156 @@ impl PyHashJoin {
             // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
             let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
             let declared = declared && !source.hasattr(intern!(py, "schema"))?;
-            let source = PySource::open(source, declared.then(|| join.build_source().schema().clone()))?;
+            let source = source::open(source, declared.then(|| join.build_source().schema().clone()))?;
             let pool = PyMemoryPool::resolve(pool);
             let collector = join.collector(source.schema(), &pool, config_of(config), interruptible())?;
             Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
         })
     }
 
-    /// This join, attached to a prepared build; its build source is replaced by an empty placeholder.
-    fn with_prepared_build(&self, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
-        guarded(|| Ok(Self::new_from(self.join().with_prepared_build(build.get().build.clone())?)))
+    /// The join attached to a prepared build; its build source is replaced by an empty placeholder.
+    ///
+    /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
+    fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
+        guarded(|| {
+            let join = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?);
+            let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
+            let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
+            Ok(Self { join, build: None, probe, prepared, dynamic_filter })
+        })
     }
 
-    /// Runs one probe partition, or all of them one after the other, as a pyarrow.RecordBatchReader that pulls lazily.
-    #[pyo3(signature = (partition=None, batch_size=8192))]
+    /// Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
+    ///
+    /// Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
+    /// have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
+    /// full, build_semi and build_anti. Dropping the reader releases everything.
+    ///
+    /// Raises PlanError if the join, changed since it was made, is not valid any more.
+    #[pyo3(signature = (partition=None, batch_size=None, *, pool=None, config=None))]
     fn execute<'py>(
         &self,
         py: Python<'py>,
-        partition: Option<usize>,
-        batch_size: usize,
+        partition: Option<&Bound<'py, PyAny>>,
+        batch_size: Option<&Bound<'py, PyAny>>,
+        pool: Option<&Bound<'py, PyMemoryPool>>,
+        config: Option<&Bound<'py, PyConfig>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let options = run_options(batch_size)?;
-            let mut join = self.join();
-            if partition.is_none() {
-                // A whole run is a run of its own.
-                self.change(|join| {
-                    join.reset_run();
-                    Ok(())
-                })?;
-                join = self.join();
-            }
-            let schema = PySchema::new(py, join.check()?.0.schema)?;
+            let partition = count("partition", partition)?;
+            let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
+            let options = run_options(Some(batch_size), pool, config)?;
+            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            let schema = PySchema::new(py, join.schema()?)?;
             reader(py, schema, Box::new(Execution::new(join, partition, options)?))
         })
     }
 
-    /// Joins one probe batch as if it were the whole probe side; gives one batch of whatever size.
-    fn __call__<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+    ///
+    /// An ordinary join collects its build for each call.
+    #[pyo3(signature = (batch, *, pool=None, config=None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyAny>,
+        pool: Option<&Bound<'py, PyMemoryPool>>,
+        config: Option<&Bound<'py, PyConfig>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let mut join = self.join();
-            join.reset_run();
-            let schema = PySchema::new(py, join.check()?.0.schema)?;
             let batch = batch_from_python(batch)?;
-            let joined = detach_if_long(py, batch.num_rows(), || join.run_once(batch, &whole()))?;
+            let join = self.new_run()?;
+            let options = run_options(None, pool, config)?;
+            let schema = PySchema::new(py, join.schema()?)?;
+            // An ordinary join collects its build now.
+            let rows = if self.prepared.is_some() { batch.num_rows() } else { usize::MAX };
+            let joined = detach_if_long(py, rows, || join.run_once(batch, &options))?;
             schema.batch(py, &joined)
         })
     }
 
     /// Opens the join for probe batches that are pushed by hand.
-    fn open(&self, py: Python<'_>) -> PyResult<PySession> {
+    #[pyo3(signature = (partition=None, *, pool=None, config=None))]
+    fn open(
+        &self,
+        py: Python<'_>,
+        partition: Option<&Bound<'_, PyAny>>,
+        pool: Option<&Bound<'_, PyMemoryPool>>,
+        config: Option<&Bound<'_, PyConfig>>,
+    ) -> PyResult<PySession> {
         guarded(|| {
-            let mut join = self.join();
-            join.reset_run();
-            let schema = PySchema::new(py, join.check()?.0.schema)?;
-            let probe = py.detach(|| join.open(0, &whole()))?;
-            Ok(PySession { schema, probe: Mutex::new(Some(probe)) })
+            let partition = count("partition", partition)?;
+            let options = run_options(None, pool, config)?;
+            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            if partition.is_none() && join.partitions() != 1 {
+                return Err(plan(format!(
+                    "this join has {} probe partitions, each of which is a session; open(partition) opens one",
+                    join.partitions()
+                )));
+            }
+            let schema = PySchema::new(py, join.schema()?)?;
+            let open = || join.open(partition.unwrap_or(0), &options);
+            let (rows, probe) = match join.prepared_build() {
+                Some(prepared) => (prepared.num_rows(), open()?),
+                None => (usize::MAX, py.detach(open)?),
+            };
+            Ok(PySession::new(schema, rows, probe))
         })
     }
 
-    /// Forgets run state and keeps the prepared build, so that the same join runs again.
+    /// Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again.
     fn reset(&self) -> PyResult<()> {
-        self.change(|join| {
-            join.reset();
-            Ok(())
+        guarded(|| {
+            self.set(|join| {
+                join.reset();
+                Ok(())
+            })
+        })
+    }
+
+    /// The join as text: one line ("indent") or a tree ("tree").
+    #[pyo3(signature = (format="indent"))]
+    fn explain(&self, format: &str) -> PyResult<String> {
+        guarded(|| {
+            let format = match format {
+                "indent" => ExplainFormat::Indent,
+                "tree" => ExplainFormat::Tree,
+                _ => {
+                    return Err(plan(format!(
+                        "format={format:?} is no explain format; the formats are indent and tree"
+                    )));
+                }
+            };
+            Ok(self.join().explain(format))
+        })
+    }
+
+    /// Row counts before the join runs: known, guessed, or None.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::statistics(py, self.join().statistics()))
+    }
+
+    /// Order, equal columns and partitions of the output; columns are positions in the output.
+    fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::properties(py, self.join().properties()?))
+    }
+
+    /// What the current run did so far; times are seconds, memory is bytes.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::metrics(py, self.join().metrics()))
+    }
+
+    /// One line of explain.
+    fn __repr__(&self) -> PyResult<String> {
+        self.explain("indent")
+    }
+
+    /// An unattached join travels with the objects behind its sources, if these pickle.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        guarded(|| {
+            let bytes = PyBytes::new(py, &self.join().to_bytes()?);
+            let load = py.import("prejoin._core")?.getattr("_load_join")?;
+            Ok((load, (bytes, &self.build, &self.probe).into_pyobject(py)?))
         })
     }
 
@@ -201,8 +380,15 @@ impl PyHashJoin {
 
     /// The prepared build that is attached, else None.
     #[getter]
-    fn prepared_build(&self) -> Option<PyPreparedBuild> {
-        self.join().prepared_build().cloned().map(PyPreparedBuild::new)
+    fn prepared_build(&self, py: Python<'_>) -> Option<Py<PyPreparedBuild>> {
+        self.prepared.as_ref().map(|prepared| prepared.clone_ref(py))
+    }
+
+    /// The filter that the join tells its build to, else None.
+    #[getter]
+    fn dynamic_filter(&self, py: Python<'_>) -> Option<Py<PyDynamicFilter>> {
+        let attached = self.join().dynamic_filter().is_some();
+        self.dynamic_filter.as_ref().filter(|_| attached).map(|filter| filter.clone_ref(py))
     }
 
     /// Key pairs as positions (build column, probe column).
@@ -213,11 +399,13 @@ impl PyHashJoin {
 
     #[setter]
     fn set_on(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
-        let on = guarded(|| key_pairs(on))?;
-        self.change(|join| join.set_on(&on))
+        guarded(|| {
+            let on = key_pairs(on)?;
+            self.set(|join| join.set_on(&on))
+        })
     }
 
-    /// The kind of the join, in the words of the constructor.
+    /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
         how_of(self.join().join_type)
@@ -225,9 +413,11 @@ impl PyHashJoin {
 
     #[setter]
     fn set_how(&self, how: &str) -> PyResult<()> {
-        self.change(|join| {
-            join.join_type = join_type(how)?;
-            Ok(())
+        guarded(|| {
+            self.set(|join| {
+                join.join_type = join_type(how)?;
+                Ok(())
+            })
         })
     }
 
@@ -239,10 +429,12 @@ impl PyHashJoin {
 
     #[setter]
     fn set_null_equal(&self, null_equal: &Bound<'_, PyAny>) -> PyResult<()> {
-        let equalities = guarded(|| null_equalities(Some(null_equal), self.join().on.len()))?;
-        self.change(|join| {
-            join.null_equality = equalities;
-            Ok(())
+        guarded(|| {
+            let equalities = null_equalities(Some(null_equal), self.join().on.len())?;
+            self.set(|join| {
+                join.null_equality = equalities;
+                Ok(())
+            })
         })
     }
 
@@ -253,10 +445,13 @@ impl PyHashJoin {
     }
 
     #[setter(r#where)]
-    fn set_predicate(&self, r#where: Option<&PyExpr>) -> PyResult<()> {
-        self.change(|join| {
-            join.filter = r#where.map(PyExpr::expr);
-            Ok(())
+    fn set_predicate(&self, r#where: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let predicate = predicate(Some(r#where))?;
+            self.set(|join| {
+                join.filter = predicate;
+                Ok(())
+            })
         })
     }
 
@@ -267,30 +462,37 @@ impl PyHashJoin {
     }
 
     #[setter]
-    fn set_projection(&self, projection: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let join = self.join();
-        let projection = guarded(|| positions(projection, join.build_source().schema(), join.probe_source().schema()))?;
-        self.change(|join| {
-            join.projection = projection;
-            Ok(())
+    fn set_projection(&self, projection: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let join = self.join();
+            let (build, probe) = (join.build_source().clone(), join.probe_source().clone());
+            let side = |source| Side { source, object: None };
+            let projection = positions(Some(projection), &side(build), &side(probe))?;
+            self.set(|join| {
+                join.projection = projection;
+                Ok(())
+            })
         })
     }
 
-    /// Largest number of output rows of an execution, else None.
+    /// Largest number of output rows, else None.
     #[getter]
     fn limit(&self) -> Option<usize> {
         self.join().limit
     }
 
     #[setter]
-    fn set_limit(&self, limit: Option<usize>) -> PyResult<()> {
-        self.change(|join| {
-            join.limit = limit;
-            Ok(())
+    fn set_limit(&self, limit: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        guarded(|| {
+            let limit = count("limit", limit)?;
+            self.set(|join| {
+                join.limit = limit;
+                Ok(())
+            })
         })
     }
 
-    /// "collect_left" or "partitioned".
+    /// _How partitions meet.
     #[getter]
     fn mode(&self) -> &'static str {
         match self.join().mode {
@@ -301,9 +503,11 @@ impl PyHashJoin {
 
     #[setter]
     fn set_mode(&self, mode: &str) -> PyResult<()> {
-        self.change(|join| {
-            join.mode = mode_of(mode)?;
-            Ok(())
+        guarded(|| {
+            self.set(|join| {
+                join.mode = mode_of(mode)?;
+                Ok(())
+            })
         })
     }
 
@@ -315,64 +519,84 @@ impl PyHashJoin {
 
     #[setter]
     fn set_null_aware(&self, null_aware: bool) -> PyResult<()> {
-        self.change(|join| {
-            join.null_aware = null_aware;
-            Ok(())
+        guarded(|| {
+            self.set(|join| {
+                join.null_aware = null_aware;
+                Ok(())
+            })
         })
     }
 }
 
-fn self_py<'py>(changes: Option<&Bound<'py, PyDict>>) -> Python<'py> {
-    match changes {
-        Some(changes) => changes.py(),
-        // SAFETY: called from a method that Python called, so this thread is attached.
-        None => unsafe { Python::assume_attached() },
-    }
+/// A join that `HashJoin.__reduce__` took apart.
+#[pyfunction]
+#[pyo3(name = "_load_join")]
+pub(super) fn load_join(
+    bytes: &[u8],
+    build: Option<&Bound<'_, PyAny>>,
+    probe: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyHashJoin> {
+    guarded(|| {
+        let join = HashJoin::from_bytes(bytes)?;
+        let mut builder = join.to_builder();
+        if let Some(build) = build {
+            builder = builder.build_source(Side::new(build)?.source);
+        }
+        if let Some(probe) = probe {
+            builder = builder.probe(Side::new(probe)?.source);
+        }
+        let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
+        let join = Mutex::new(builder.build()?);
+        Ok(PyHashJoin { join, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
+    })
 }
+
+/// Rows of an output batch at most, where it is not said.
+pub(crate) const DEFAULT_BATCH_SIZE: usize = 8192;
 
 /// One change of `replace`, other than of a source.
 fn change(
     builder: HashJoinBuilder,
     name: &str,
     value: &Bound<'_, PyAny>,
-    join: &HashJoin,
-    (build, probe): (&SchemaRef, &SchemaRef),
+    keys: usize,
+    build: &Side,
+    probe: &Side,
 ) -> PyResult<HashJoinBuilder> {
+    let some = Some(value).filter(|value| !value.is_none());
     Ok(match name {
         "on" => builder.on(key_pairs(value)?),
         "how" => builder.join_type(join_type(value.extract()?)?),
-        "null_equal" => builder.null_equalities(null_equalities(Some(value), join.on.len())?),
-        "where" => builder.filter(value.extract::<Option<PyRef<'_, PyExpr>>>()?.map(|expr| expr.expr())),
-        "projection" => builder.projection(positions(Some(value).filter(|value| !value.is_none()), build, probe)?),
-        "limit" => builder.limit(value.extract()?),
+        "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
+        "where" => builder.filter(predicate(some)?),
+        "projection" => builder.projection(positions(some, build, probe)?),
+        "limit" => builder.limit(count("limit", some)?),
         "mode" => builder.mode(mode_of(value.extract()?)?),
         _ => builder.null_aware(value.extract()?),
     })
 }
 
-fn run_options(batch_size: usize) -> Result<RunOptions> {
-    if batch_size == 0 {
-        return plan_err!("batch_size is a number of rows of at least 1, 0 was given");
+/// `dynamic_filter=`: a filter, or None.
+fn filter_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDynamicFilter>>> {
+    if given.is_none() {
+        return Ok(None);
     }
-    Ok(RunOptions { batch_size, pool: PyMemoryPool::resolve(None), cancel: interruptible(), ..RunOptions::default() })
+    match given.cast::<PyDynamicFilter>() {
+        Ok(filter) => Ok(Some(filter.clone().unbind())),
+        Err(_) => Err(type_error(format!("dynamic_filter is a prejoin.DynamicFilter, {} was given", type_name(given)))),
+    }
 }
 
-/// Options of a run whose output is not cut.
-fn whole() -> RunOptions {
-    let (pool, cancel) = (PyMemoryPool::resolve(None), interruptible());
-    RunOptions { batch_size: usize::MAX, pool, cancel, ..RunOptions::default() }
-}
-
-/// A schema alone, or a source.
-fn side(object: &Bound<'_, PyAny>) -> PyResult<Source> {
-    let py = object.py();
-    let holds_rows = ["__arrow_c_stream__", "__arrow_c_array__", "__iter__"];
-    let is_schema =
-        object.get_type().name()? == "Schema" || !holds_rows.iter().any(|name| object.hasattr(*name).unwrap_or(false));
-    if is_schema && object.hasattr(intern!(py, "__arrow_c_schema__"))? {
-        return Ok(Source::schema_only(schema_of(object)?));
+/// `where=`: a condition, or None.
+pub(crate) fn predicate(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Expr>> {
+    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(None) };
+    match given.cast::<PyExpr>() {
+        Ok(expr) => Ok(Some(expr.get().expr())),
+        Err(_) => Err(type_error(format!(
+            "where is a condition made with prejoin.col and prejoin.lit, {} was given",
+            type_name(given)
+        ))),
     }
-    source_of(object)
 }
 
 fn mode_of(mode: &str) -> Result<PartitionMode> {
@@ -383,17 +607,19 @@ fn mode_of(mode: &str) -> Result<PartitionMode> {
     }
 }
 
-/// `on=`: pairs (build key, probe key), each a name, a position or a column expression.
+/// `on=`: a list of keys, each a pair (build key, probe key) or one name or position that serves both sides; or one such
+/// name. A key is a name, a position or a column expression.
 fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
     let refused = || {
         plan(format!(
-            "on is a list of pairs (build key, probe key), each a column name or position; {} was given",
+            "on is a list of pairs (build key, probe key), each a column name or position, or of names that both sides \
+             have; {} was given",
             on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
         ))
     };
     let key = |key: &Bound<'_, PyAny>| -> PyResult<JoinKey> {
-        if let Ok(expr) = key.extract::<PyRef<'_, PyExpr>>() {
-            return Ok(JoinKey::from(expr.expr()));
+        if let Ok(expr) = key.cast::<PyExpr>() {
+            return Ok(JoinKey::from(expr.get().expr()));
         }
         if let Ok(name) = key.extract::<String>() {
             return Ok(JoinKey::Name(name));
@@ -403,101 +629,47 @@ fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
         }
         key.extract::<usize>().map(JoinKey::Position).map_err(|_| refused())
     };
-    if on.is_instance_of::<pyo3::types::PyString>() {
+    if on.is_instance_of::<PyString>() {
+        let name = key(on)?;
+        return Ok(vec![(name.clone(), name)]);
+    }
+    if on.is_instance_of::<PyDict>() {
         return Err(refused());
     }
     let pair = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<(JoinKey, JoinKey)> {
         let pair = pair?;
-        let (build, probe) = pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| refused())?;
-        Ok((key(&build)?, key(&probe)?))
+        match pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+            Ok((build, probe)) => Ok((key(&build)?, key(&probe)?)),
+            Err(_) if pair.is_instance_of::<PyExpr>() => Err(refused()),
+            Err(_) => key(&pair).map(|key| (key.clone(), key)),
+        }
     };
     on.try_iter().map_err(|_| refused())?.map(pair).collect()
 }
 
-/// `projection=`: positions in (build columns, probe columns), or "build.x" and "probe.y".
-fn positions(
-    projection: Option<&Bound<'_, PyAny>>,
-    build: &SchemaRef,
-    probe: &SchemaRef,
-) -> PyResult<Option<Vec<usize>>> {
-    let Some(projection) = projection else { return Ok(None) };
+/// `projection=`: positions in (build columns, probe columns), or "build.x" and "probe.y"; None is all columns.
+fn positions(projection: Option<&Bound<'_, PyAny>>, build: &Side, probe: &Side) -> PyResult<Option<Vec<usize>>> {
+    let Some(projection) = projection.filter(|projection| !projection.is_none()) else { return Ok(None) };
+    let refused = |found: &Bound<'_, PyAny>| {
+        type_error(format!(
+            "projection lists column positions, or names like \"build.x\" and \"probe.y\"; {} was given",
+            type_name(found)
+        ))
+    };
+    let (build, probe) = (build.source.schema(), probe.source.schema());
     let one = |column: PyResult<Bound<'_, PyAny>>| -> PyResult<usize> {
         let column = column?;
-        if let Ok(position) = column.extract::<usize>() {
-            return Ok(position);
-        }
-        let name: String = column.extract().map_err(|_| {
-            plan(format!(
-                "projection lists column positions or names like \"build.x\", {} is in it",
-                type_name(&column)
-            ))
-        })?;
+        let Ok(name) = column.extract::<String>() else {
+            return count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column));
+        };
         Ok(match name.split_once('.') {
             Some(("build", name)) => crate::build::position(build, name, "build")?,
             Some(("probe", name)) => build.fields().len() + crate::build::position(probe, name, "probe")?,
             _ => return Err(plan(format!("projection names {name:?}; write \"build.{name}\" or \"probe.{name}\""))),
         })
     };
-    projection.try_iter()?.map(one).collect::<PyResult<_>>().map(Some)
-}
-
-/// A join whose probe batches are pushed by hand. Build-driven kinds give their unmatched rows at `finish`.
-#[pyclass(name = "Session", module = "prejoin", frozen)]
-pub(crate) struct PySession {
-    schema: PySchema,
-    /// Taken while a call works on it, and for good at the end or after an error.
-    probe: Mutex<Option<Probe>>,
-}
-
-impl PySession {
-    fn step(
-        &self,
-        py: Python<'_>,
-        step: impl FnOnce(Probe) -> Result<(Option<Probe>, RecordBatch)> + Send,
-        rows: usize,
-    ) -> PyResult<RecordBatch> {
-        let taken = self.probe.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(probe) = taken else {
-            return Err(Error::Plan("this session is finished, failed, or used by another thread".to_owned()).into());
-        };
-        let (probe, batch) = detach_if_long(py, rows, || step(probe))?;
-        *self.probe.lock().unwrap_or_else(PoisonError::into_inner) = probe;
-        Ok(batch)
+    if projection.is_instance_of::<PyString>() {
+        return Err(refused(projection));
     }
-}
-
-#[pymethods]
-impl PySession {
-    /// Joins one probe batch; gives one batch of whatever size.
-    fn push<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| {
-            let batch = batch_from_python(batch)?;
-            let step = |mut probe: Probe, batch| -> Result<_> {
-                probe.push(batch)?;
-                let joined = probe.drain()?;
-                Ok((Some(probe), joined))
-            };
-            let rows = batch.num_rows();
-            let joined = self.step(py, |probe| step(probe, batch), rows)?;
-            self.schema.batch(py, &joined)
-        })
-    }
-
-    /// Says that no batch follows; gives the rows that are left.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| {
-            let step = |mut probe: Probe| -> Result<_> {
-                probe.finish()?;
-                Ok((None, probe.drain()?))
-            };
-            let joined = self.step(py, step, usize::MAX)?;
-            self.schema.batch(py, &joined)
-        })
-    }
-
-    /// The pyarrow.Schema of the output.
-    #[getter]
-    fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.schema.object(py).clone()
-    }
+    projection.try_iter().map_err(|_| refused(projection))?.map(one).collect::<PyResult<_>>().map(Some)
 }

@@ -9,15 +9,20 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::arguments::{count, key_names};
 use super::errors::{guarded, plan};
-use super::execution::{Execution, source_of};
-use super::interchange::{PySchema, Source, batch_from_python, is_a, reader, type_name};
+use super::execution::{Execution, run_options};
+use super::hash_join::{DEFAULT_BATCH_SIZE, predicate};
+use super::interchange::{PySchema, batch_from_python, is_a, reader, type_name};
 use super::pool::PyMemoryPool;
-use super::prepared::{PyPreparedBuild, collect, key_names};
+use super::prepared::{PyPreparedBuild, collect};
 use super::signals::{detach_if_long, interruptible};
+use super::source::{self, Side};
 use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names};
+use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
+use crate::expr::Expr;
 use crate::join::{HashJoin, JoinType, ProbePlan, RunOptions};
 
 /// What a call of `prejoin.join` asks for, apart from its two inputs.
@@ -26,6 +31,7 @@ struct Options {
     /// (probe name, build name); `None` is the build's key names on both sides.
     on: Option<Vec<(String, String)>>,
     how: JoinType,
+    predicate: Option<Expr>,
     suffix: String,
     coalesce: Option<bool>,
     limit: Option<usize>,
@@ -66,24 +72,58 @@ impl JoinCache {
     }
 }
 
-/// Joins `probe` to `build`. See the package's documentation for what each kind of input gives.
+/// Joins `probe` to `build` and answers in kind.
+///
+/// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
+/// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
+/// pyarrow.RecordBatchReader that pulls lazily.
+///
+/// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// suffix: appended to the names of build columns that the probe side has too.
+/// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
+///     the key types are equal.
+/// limit: largest number of output rows.
+/// batch_size: largest number of rows of a batch of a lazy result (8192).
+///
+/// The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
+/// adds a Boolean column "mark"), build_semi and build_anti the build's.
+///
+/// Raises PlanError for unknown columns, key types that differ and names that clash after the suffix, TypeError for
+/// what gives no rows.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+/// >>> prejoin.join(pa.record_batch({"id": [2, 3], "at": [10, 20]}), users, how="left").to_pylist()
+/// [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
 #[pyfunction]
-#[pyo3(signature = (probe, build, on=None, how="inner", *, suffix="_right", coalesce=None, limit=None, batch_size=None))]
+#[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, suffix="_right", coalesce=None, limit=None,
+                    batch_size=None))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join<'py>(
     probe: &Bound<'py, PyAny>,
     build: &Bound<'py, PyAny>,
     on: Option<&Bound<'py, PyAny>>,
     how: &str,
+    r#where: Option<&Bound<'py, PyAny>>,
     suffix: &str,
     coalesce: Option<bool>,
-    limit: Option<usize>,
-    batch_size: Option<usize>,
+    limit: Option<&Bound<'py, PyAny>>,
+    batch_size: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
-        let how = join_type(how)?;
-        let options = Options { on: on.map(pairs).transpose()?, how, suffix: suffix.to_owned(), coalesce, limit };
+        let options = Options {
+            on: on.map(pairs).transpose()?,
+            how: join_type(how)?,
+            predicate: predicate(r#where)?,
+            suffix: suffix.to_owned(),
+            coalesce,
+            limit: count("limit", limit)?,
+        };
+        let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
         let prepared = match build.cast::<PyPreparedBuild>() {
             Ok(prepared) => prepared.clone(),
             Err(_) => Bound::new(py, prepare_for(py, build, &options)?)?,
@@ -97,14 +137,10 @@ pub(super) fn join<'py>(
                 attached.schema.batch(py, &joined)
             }
             form => {
-                let source = source_of(probe)?;
+                let run = run_options(Some(batch_size), None, None)?;
+                let source = Side::new(probe)?.source;
                 let attached = attach(py, prepared, &options, source.schema())?;
                 let join = attached.join.to_builder().probe(source).build()?;
-                let run = RunOptions {
-                    batch_size: batch_size.unwrap_or(8192),
-                    cancel: interruptible(),
-                    ..RunOptions::default()
-                };
                 let schema = PySchema::new(py, join.schema()?)?;
                 let lazy = reader(py, schema, Box::new(Execution::new(join, None, run)?))?;
                 if form == Form::Table { lazy.call_method0(intern!(py, "read_all")) } else { Ok(lazy) }
@@ -207,7 +243,7 @@ fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &Options) -> P
     let Some(on) = &options.on else {
         return Err(plan("on= is needed where the build side is no PreparedBuild, to know its key columns"));
     };
-    let source = Source::open(build, None)?;
+    let source = source::open(build, None)?;
     let keys: Vec<&str> = on.iter().map(|(_, build)| build.as_str()).collect();
     let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
     let pool = PyMemoryPool::resolve(None);
@@ -226,7 +262,7 @@ fn attach(
         return Ok(attached);
     }
     let join = plan_join(&prepared.build, options, schema)?;
-    let whole = RunOptions { batch_size: usize::MAX, ..RunOptions::default() };
+    let whole = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
     let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &whole)?);
     let schema_out = PySchema::new(py, join.schema()?)?;
     let attached =
@@ -237,7 +273,7 @@ fn attach(
 
 impl Attached {
     fn run(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        self.plan.run_once(batch, self.options.limit, interruptible())
+        self.plan.run_once(batch, self.options.limit, Arc::default(), interruptible())
     }
 }
 
@@ -305,5 +341,6 @@ fn plan_join(build: &Arc<PreparedBuild>, options: &Options, probe: &SchemaRef) -
     let keys = on.iter().zip(&probe_keys).map(|((key, _), &probe)| (*key, probe));
     let join = HashJoin::builder(schema.clone(), probe.clone()).on(keys).join_type(options.how);
     let join = join.null_equalities(build.null_equality().to_vec()).projection(Some(projection)).limit(options.limit);
+    let join = join.filter(options.predicate.clone());
     join.coalesce(coalesce && outer).output_names(Some(out)).build()?.with_prepared_build(Arc::clone(build))
 }

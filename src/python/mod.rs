@@ -5,18 +5,24 @@
 //! long work runs in [`signals::detach_if_long`] with [`signals::interruptible`] as its cancel signal; data crosses in
 //! [`interchange`] only.
 
+mod arguments;
 mod config;
+mod dynamic_filter;
 mod errors;
 mod execution;
 mod expr;
 mod hash_join;
 mod interchange;
 mod join;
+mod literal;
 mod pool;
 mod prepared;
 mod read;
+mod report;
+mod session;
 mod shutdown;
 mod signals;
+mod source;
 
 use pyo3::prelude::*;
 
@@ -30,14 +36,26 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pool::PyMemoryPool>()?;
     module.add_class::<prepared::PyPreparedBuild>()?;
     module.add_class::<hash_join::PyHashJoin>()?;
-    module.add_class::<hash_join::PySession>()?;
+    module.add_class::<session::PySession>()?;
+    module.add_class::<source::PySource>()?;
+    module.add_class::<dynamic_filter::PyDynamicFilter>()?;
     module.add_class::<expr::PyExpr>()?;
     module.add_function(wrap_pyfunction!(prepared::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
     module.add_function(wrap_pyfunction!(expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
+    module.add_function(wrap_pyfunction!(hash_join::load_join, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::load_expr, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    module.add_function(wrap_pyfunction!(probe_steps, module)?)?;
     // PyO3 fills it; what is public says the package.
     module.delattr("__all__")
+}
+
+/// Key comparisons plus buckets visited by this thread, for tests; counted in profile `ci` only.
+#[pyfunction]
+#[pyo3(name = "_probe_steps")]
+fn probe_steps() -> u64 {
+    crate::index::probe_steps()
 }

@@ -4,9 +4,17 @@ use std::sync::{Arc, OnceLock};
 
 use pyo3::prelude::*;
 
+use super::arguments::count;
+use super::errors::guarded;
 use crate::memory::{MemoryPool, Pool};
 
-/// A memory pool: grants at most `limit` bytes at a time (`None`: any number) and remembers its peak.
+/// A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak.
+///
+/// Builds are charged to a pool before they allocate, for as long as they live.
+///
+/// >>> import prejoin
+/// >>> prejoin.MemoryPool(64 << 20)
+/// MemoryPool(limit=67108864, reserved=0, peak=0)
 #[pyclass(name = "MemoryPool", module = "prejoin", frozen)]
 pub(crate) struct PyMemoryPool {
     pool: Arc<MemoryPool>,
@@ -27,8 +35,11 @@ impl PyMemoryPool {
 impl PyMemoryPool {
     #[new]
     #[pyo3(signature = (limit=None))]
-    fn new(limit: Option<usize>) -> Self {
-        Self { pool: Arc::new(limit.map_or_else(MemoryPool::unlimited, MemoryPool::new)) }
+    fn new(limit: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        guarded(|| {
+            let limit = count("limit", limit)?;
+            Ok(Self { pool: Arc::new(limit.map_or_else(MemoryPool::unlimited, MemoryPool::new)) })
+        })
     }
 
     /// Bytes granted and not yet given back.

@@ -2,21 +2,28 @@
 
 use std::sync::Arc;
 
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::arguments::{key_names, null_equalities};
 use super::config::PyConfig;
-use super::errors::{guarded, plan};
-use super::interchange::{PySchema, Source, schema_of, type_name};
+use super::errors::guarded;
+use super::interchange::{PySchema, Source, schema_of};
 use super::join::JoinCache;
 use super::pool::PyMemoryPool;
-use super::signals::interruptible;
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, lease_batch};
+use super::signals::{detach_if_long, interruptible};
+use super::source;
+use crate::build::{Bounds, BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
 use crate::config::Config;
+use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 
-/// The build side of a hash join, prepared once: rows, index and memory charge. Immutable; any number of joins and
-/// threads probe it at once.
+/// The build side of a hash join, prepared once: rows, index and memory charge.
+///
+/// Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
+/// the last join, reader or table that uses it is gone, its memory and its charge go together.
 #[pyclass(name = "PreparedBuild", module = "prejoin", frozen)]
 pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
@@ -84,7 +91,25 @@ impl PyPreparedBuild {
         self.build.reserved_bytes()
     }
 
-    /// Bytes by part: "rows", "index" (keys to groups), "groups" (groups to rows), and their sum "reserved".
+    /// Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none.
+    #[getter]
+    fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>>> {
+        guarded(|| {
+            let one = |bounds: &Bounds| Ok((scalar(py, bounds.min())?, scalar(py, bounds.max())?));
+            self.build.bounds().iter().map(|bounds| bounds.as_ref().map(one).transpose()).collect()
+        })
+    }
+
+    /// How membership is told: "in_list" for a small build, else "map".
+    #[getter]
+    fn membership(&self) -> &'static str {
+        match self.build.membership() {
+            Membership::InList(_) => "in_list",
+            Membership::Map => "map",
+        }
+    }
+
+    /// Bytes by part: rows, index (keys to groups), groups (groups to rows), and their sum `reserved`.
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (index, groups) = (self.build.index().memory_size(), self.build.groups().memory_size());
         let reserved = self.build.reserved_bytes();
@@ -96,7 +121,7 @@ impl PyPreparedBuild {
         Ok(parts)
     }
 
-    /// The build rows in build order as a pyarrow.Table that shares the build's memory and keeps the build alive.
+    /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let rows = lease_batch(&self.build, self.build.rows());
@@ -124,7 +149,28 @@ impl PyPreparedBuild {
     }
 }
 
-/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, and returns the finished handle.
+/// The one row of `array`.
+fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let schema = Arc::new(Schema::new(vec![Field::new("value", array.data_type().clone(), true)]));
+    let row = RecordBatch::try_new(schema.clone(), vec![array.clone()]).map_err(Error::from)?;
+    PySchema::new(py, schema)?.batch(py, &row)?.call_method1("column", (0,))?.get_item(0)
+}
+
+/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+///
+/// schema: needed for an iterator that may be empty; else checked against the source's own.
+/// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
+/// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+///
+/// An exception of the source comes through unchanged. After an error the pool is as it was.
+///
+/// Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
+/// if the pool refuses; TypeError for what gives no rows.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+/// >>> users.num_rows, users.num_keys, users.is_unique
+/// (3, 2, False)
 #[pyfunction]
 #[pyo3(signature = (source, on, *, schema=None, null_equal=None, pool=None, config=None))]
 pub(super) fn prepare(
@@ -139,7 +185,7 @@ pub(super) fn prepare(
     guarded(|| {
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
-        let source = Source::open(source, schema.map(schema_of).transpose()?)?;
+        let source = source::open(source, schema.map(schema_of).transpose()?)?;
         let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible());
@@ -154,43 +200,21 @@ pub(crate) fn collect(
     mut source: Source,
     pool: &Arc<dyn Pool>,
 ) -> PyResult<Arc<PreparedBuild>> {
+    let mut rows = 0_usize;
     loop {
         let mut copies = Reservation::new(pool, "alignment copy");
         match source.next_attached(py, Some(&mut copies))? {
-            Some(imported) => collector.push_foreign(imported.batch, imported.extents)?,
+            Some(imported) => {
+                rows = rows.saturating_add(imported.batch.num_rows());
+                collector.push_foreign(imported.batch, imported.extents)?;
+            }
             None => break,
         }
     }
     drop(source);
-    Ok(py.detach(|| collector.finish())?)
+    Ok(detach_if_long(py, rows, || collector.finish())?)
 }
 
 pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> Config {
     config.map(|config| config.get().config.clone()).unwrap_or_default()
-}
-
-/// A name or a sequence of names.
-pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    if let Ok(name) = on.extract::<String>() {
-        return Ok(vec![name]);
-    }
-    on.extract::<Vec<String>>()
-        .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
-}
-
-/// One bool for all keys, or one for each.
-pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> PyResult<Vec<NullEquality>> {
-    let equality = |equal: bool| if equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
-    let Some(given) = given else { return Ok(vec![NullEquality::default(); keys]) };
-    if let Ok(equal) = given.extract::<bool>() {
-        return Ok(vec![equality(equal); keys]);
-    }
-    match given.extract::<Vec<bool>>() {
-        Ok(each) if each.len() == keys => Ok(each.into_iter().map(equality).collect()),
-        Ok(each) => Err(plan(format!(
-            "null_equal has {} entries for {keys} keys; give one bool, or one for each key",
-            each.len()
-        ))),
-        Err(_) => Err(plan(format!("null_equal is a bool or a list of bools, {} was given", type_name(given)))),
-    }
 }

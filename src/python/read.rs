@@ -9,7 +9,7 @@ use super::pool::PyMemoryPool;
 use super::signals::interruptible;
 use crate::memory::Reservation;
 
-/// Every batch of a source as one table. Copies for alignment are held from `pool` while the call lasts.
+/// Every batch of a source as one table; for tests. `pool` holds copies for alignment while the call lasts.
 #[pyfunction]
 #[pyo3(signature = (source, schema=None, pool=None))]
 pub(super) fn read_all<'py>(
@@ -35,7 +35,7 @@ pub(super) fn read_all<'py>(
     })
 }
 
-/// The batches of a source as a reader that asks for them one by one.
+/// The batches of a source as a reader that asks for them one by one; for tests.
 #[pyfunction]
 #[pyo3(signature = (source, schema=None))]
 pub(super) fn read<'py>(

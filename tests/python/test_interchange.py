@@ -570,5 +570,5 @@ def test_pool_and_config() -> None:
         prejoin.Config(perfect_hash_min_density=float("nan"))
     with pytest.raises(AttributeError):
         config.in_list_max_values = 8  # type: ignore[misc]
-    with pytest.raises(OverflowError):
+    with pytest.raises(prejoin.PlanError, match="limit is a whole number"):
         prejoin.MemoryPool(-1)

@@ -1,0 +1,144 @@
+"""Types of arguments and results, for annotations.
+
+The protocols are the Arrow PyCapsule interface; pyarrow, polars, pandas, duckdb, nanoarrow and arro3 objects have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
+
+if TYPE_CHECKING:
+    from prejoin._core import Expr, Source
+
+__all__ = [
+    "ArrowArrayExportable",
+    "ArrowSchemaExportable",
+    "ArrowStreamExportable",
+    "Estimate",
+    "Key",
+    "Memory",
+    "Metrics",
+    "Operand",
+    "Properties",
+    "Rows",
+    "Statistics",
+    "SupportsCollectBatches",
+    "SupportsScanner",
+    "SupportsToReader",
+]
+
+
+class ArrowSchemaExportable(Protocol):
+    """A schema: `pyarrow.Schema` and the like."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema as a PyCapsule."""
+
+
+class ArrowArrayExportable(Protocol):
+    """One batch of rows: `pyarrow.RecordBatch` and the like."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        """Schema and rows as two PyCapsules."""
+
+
+class ArrowStreamExportable(Protocol):
+    """Any number of batches: a table, a frame, a reader, a relation."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """A stream of batches as a PyCapsule."""
+
+
+class SupportsScanner(Protocol):
+    """`pyarrow.dataset.Dataset`."""
+
+    def scanner(self) -> Any:
+        """The scanner of all rows."""
+
+
+class SupportsToReader(Protocol):
+    """`pyarrow.dataset.Scanner`."""
+
+    def to_reader(self) -> Any:
+        """The reader of the scanned rows."""
+
+
+class SupportsCollectBatches(Protocol):
+    """`polars.LazyFrame`."""
+
+    def collect_batches(self) -> Any:
+        """An iterator of frames."""
+
+
+Rows: TypeAlias = Union[
+    ArrowStreamExportable,
+    ArrowArrayExportable,
+    SupportsScanner,
+    SupportsToReader,
+    SupportsCollectBatches,
+    Iterable[Any],
+    "Source",
+]
+"""Whatever gives rows. An iterable gives batches, tables or frames."""
+
+Operand: TypeAlias = Any
+"""An `Expr`, or a value that `prejoin.lit` takes."""
+
+Key: TypeAlias = Union[str, int, "Expr"]
+"""A key column: its name, its position, or `prejoin.col(...)`."""
+
+
+class Estimate(TypedDict):
+    """A number of rows, known or guessed."""
+
+    rows: int
+    exact: bool
+
+
+class Statistics(TypedDict):
+    """Row counts before a join runs; None where nothing is known."""
+
+    build_rows: Estimate | None
+    probe_rows: Estimate | None
+    output_rows: Estimate | None
+
+
+class Properties(TypedDict):
+    """What is known of a join's output before it runs. Columns are positions in the output.
+
+    The rows of each partition are ordered by `ordering`, ascending, the first column first; empty where no order is
+    known. Each group in `equal_columns` holds columns with equal values in every row.
+    """
+
+    ordering: list[int]
+    equal_columns: list[list[int]]
+    partitions: int
+
+
+class Metrics(TypedDict):
+    """What one run of a join did so far. Times are seconds, memory is bytes.
+
+    An attached join builds nothing: its build figures are 0. `build_time` includes waiting for the build source,
+    `join_time` excludes waiting for the probe source. `index_kind` is None before the build is known.
+    """
+
+    build_input_rows: int
+    build_input_batches: int
+    build_mem_used: int
+    build_time: float
+    input_rows: int
+    input_batches: int
+    output_rows: int
+    output_batches: int
+    join_time: float
+    index_kind: str | None
+
+
+class Memory(TypedDict):
+    """Bytes of a prepared build by part; `reserved` is their sum and the charge to the pool."""
+
+    rows: int
+    index: int
+    groups: int
+    reserved: int

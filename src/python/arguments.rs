@@ -1,0 +1,89 @@
+//! Arguments that several classes and functions take, each with an error that names the argument.
+
+use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+
+use super::errors::{plan, type_error};
+use super::interchange::type_name;
+use crate::build::{NullEquality, names, position};
+
+/// A whole number of at least 0, None where it was left out.
+pub(crate) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
+    let Some(given) = given else { return Ok(None) };
+    if given.is_instance_of::<PyBool>() {
+        return Err(type_error(format!("{name} is a whole number, {} was given", type_name(given))));
+    }
+    let index = given
+        .call_method0("__index__")
+        .map_err(|_| type_error(format!("{name} is a whole number, {} was given", type_name(given))))?;
+    index.extract().map(Some).map_err(|_| plan(format!("{name} is a whole number from 0 to 2^64-1, {index} was given")))
+}
+
+/// A name or a sequence of names.
+pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if let Ok(name) = on.extract::<String>() {
+        return Ok(vec![name]);
+    }
+    on.extract::<Vec<String>>()
+        .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
+}
+
+/// One bool for all keys, or one for each.
+pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> PyResult<Vec<NullEquality>> {
+    let equality = |equal: bool| if equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing };
+    let Some(given) = given else { return Ok(vec![NullEquality::default(); keys]) };
+    if let Ok(equal) = given.extract::<bool>() {
+        return Ok(vec![equality(equal); keys]);
+    }
+    match given.extract::<Vec<bool>>() {
+        Ok(each) if each.len() == keys => Ok(each.into_iter().map(equality).collect()),
+        Ok(each) => Err(plan(format!(
+            "null_equal has {} entries for {keys} keys; give one bool, or one for each key",
+            each.len()
+        ))),
+        Err(_) => Err(plan(format!("null_equal is a bool or a list of bools, {} was given", type_name(given)))),
+    }
+}
+
+/// Columns of one schema: a name or position, or a sequence of them.
+pub(crate) fn names_or_positions(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<Vec<usize>> {
+    if given.is_instance_of::<PyString>() {
+        return Ok(vec![column(name, given, schema)?]);
+    }
+    let refused = |_| type_error(format!("{name} lists column names or positions, {} was given", type_name(given)));
+    given.try_iter().map_err(refused)?.map(|item| column(name, &item?, schema)).collect()
+}
+
+/// Pairs of columns of one schema, each a name or position.
+pub(crate) fn pairs_of_columns(
+    name: &str,
+    given: &Bound<'_, PyAny>,
+    schema: &SchemaRef,
+) -> PyResult<Vec<(usize, usize)>> {
+    let refused = || type_error(format!("{name} lists pairs of columns, {} was given", type_name(given)));
+    if given.is_instance_of::<PyString>() {
+        return Err(refused());
+    }
+    let pair = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<(usize, usize)> {
+        let (a, b) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| refused())?;
+        Ok((column(name, &a, schema)?, column(name, &b, schema)?))
+    };
+    given.try_iter().map_err(|_| refused())?.map(pair).collect()
+}
+
+fn column(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<usize> {
+    if let Ok(column) = given.extract::<String>() {
+        return position(schema, &column, "").map_err(|_| {
+            plan(format!(
+                "{name} names column {column:?}, of which there is not one; the columns are {}",
+                names(schema)
+            ))
+        });
+    }
+    let Some(column) = count(name, Some(given))? else { return Err(plan(format!("{name} is empty"))) };
+    if column >= schema.fields().len() {
+        return Err(plan(format!("{name} names column {column}, there are {}", schema.fields().len())));
+    }
+    Ok(column)
+}

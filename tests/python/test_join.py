@@ -1,0 +1,228 @@
+"""`prejoin.join` against a nested loop and against polars, whatever the shape of its inputs."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prejoin
+
+Row = tuple[Any, ...]
+HOWS = ["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+TYPES = {"int": pa.int64(), "text": pa.string()}
+VALUES = {
+    "int": st.sampled_from([None, 0, 1, 2, -1, 2**63 - 1, -(2**63), 4096]),
+    "text": st.sampled_from([None, "", "a", "ab", "b", "zß", "a longer text than sixteen bytes"]),
+}
+
+
+def nested_loop(probe: list[Row], build: list[Row], keys: int, how: str, nulls: list[bool], where: bool) -> list[Row]:
+    """The rows of `prejoin.join` in their order: probe rows in order, their matches in build order, the rest last."""
+
+    def matches(p: Row, b: Row) -> bool:
+        for i in range(keys):
+            if p[i] != b[i] or (p[i] is None and not nulls[i]):
+                return False
+        return not where or (p[-1] is not None and b[-1] is not None and p[-1] < b[-1])
+
+    pairs = [[j for j, b in enumerate(build) if matches(p, b)] for p in probe]
+    hit = {j for found in pairs for j in found}
+    if how in ("build_semi", "build_anti"):
+        return [b for j, b in enumerate(build) if (j in hit) == (how == "build_semi")]
+    if how in ("semi", "anti"):
+        return [p for p, found in zip(probe, pairs, strict=True) if bool(found) == (how == "semi")]
+    if how == "mark":
+        return [(*p, bool(found)) for p, found in zip(probe, pairs, strict=True)]
+    rows: list[Row] = []
+    for p, found in zip(probe, pairs, strict=True):
+        rows += [(*p, build[j][-1]) for j in found]
+        if not found and how in ("left", "full"):
+            rows.append((*p, None))
+    if how in ("right", "full"):
+        rows += [(*b[:-1], None, b[-1]) for j, b in enumerate(build) if j not in hit]
+    return rows
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[list[str], list[Row], list[Row]]:
+    kinds = draw(st.lists(st.sampled_from(["int", "text"]), min_size=1, max_size=2))
+    # The payload is last: the row's number, or null.
+    rows = st.lists(st.tuples(*(VALUES[kind] for kind in kinds), st.one_of(st.none(), st.integers(0, 9))), max_size=14)
+    return kinds, draw(rows), draw(rows)
+
+
+def cut(draw: st.DrawFn, rows: list[Row], kinds: list[str], payload: str) -> pa.Table:
+    """The rows as a table of chunks, each a slice out of a longer batch."""
+    names = [*(f"k{i}" for i in range(len(kinds))), payload]
+    types = [*(TYPES[kind] for kind in kinds), pa.int64()]
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
+    batches = []
+    for start, stop in itertools.pairwise([0, *cuts, len(rows)]):
+        before, after = draw(st.integers(0, 9)), draw(st.integers(0, 2))
+        pad: list[Row] = [tuple(None for _ in names)]
+        part = pad * before + rows[start:stop] + pad * after
+        columns = [pa.array([row[i] for row in part], types[i]) for i in range(len(names))]
+        batches.append(pa.record_batch(columns, schema=schema).slice(before, stop - start))
+    return pa.Table.from_batches(batches, schema)
+
+
+def rows_of(result: pa.Table | pa.RecordBatch) -> list[Row]:
+    return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
+
+
+@settings(max_examples=250, deadline=None)
+@given(sides(), st.sampled_from(HOWS), st.data())
+def test_every_kind_equals_a_nested_loop(
+    inputs: tuple[list[str], list[Row], list[Row]], how: Any, data: st.DataObject
+) -> None:
+    """S6, S33, S36, S37: all kinds, one key and two, nulls, duplicates, chunks and slices, both null rules by key."""
+    kinds, probe_rows, build_rows = inputs
+    keys = [f"k{i}" for i in range(len(kinds))]
+    nulls = data.draw(st.lists(st.booleans(), min_size=len(kinds), max_size=len(kinds)))
+    where = data.draw(st.booleans())
+    collide = data.draw(st.sampled_from([0, 1, 3]))
+    condition = prejoin.col("probe.p") < prejoin.col("build.b") if where else None
+    probe, build = cut(data.draw, probe_rows, kinds, "p"), cut(data.draw, build_rows, kinds, "b")
+    pool = prejoin.MemoryPool()
+    prepared = prejoin.prepare(build, keys, null_equal=nulls, pool=pool, config=prejoin.Config(_collide=collide))
+    want = nested_loop(probe_rows, build_rows, len(kinds), how, nulls, where)
+    table = prejoin.join(probe, prepared, how=how, where=condition)
+    assert rows_of(table) == want
+    stream = prejoin.join(probe.to_reader(), prepared, how=how, where=condition, batch_size=3)
+    batches = list(stream)
+    assert all(0 < batch.num_rows <= 3 for batch in batches)
+    assert rows_of(pa.Table.from_batches(batches, stream.schema)) == want
+    whole = probe.combine_chunks().to_batches()
+    if len(whole) == 1:
+        batch = prejoin.join(whole[0], prepared, how=how, where=condition)
+        assert batch.schema.equals(table.schema, check_metadata=True)
+        assert rows_of(batch) == want
+        limit = data.draw(st.integers(0, len(want) + 1))
+        assert rows_of(prejoin.join(whole[0], prepared, how=how, where=condition, limit=limit)) == want[:limit]
+    assert pool.reserved == prepared.reserved_bytes
+    del prepared, stream, batches
+    assert pool.reserved == 0
+
+
+POLARS = ["inner", "left", "right", "full", "semi", "anti"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(sides(), st.sampled_from(POLARS), st.booleans())
+def test_kinds_equal_polars(inputs: tuple[list[str], list[Row], list[Row]], how: Any, nulls: bool) -> None:
+    """S33: an answer that shares no code with ours; as multisets, since polars keeps no order."""
+    kinds, probe_rows, build_rows = inputs
+    keys = [f"k{i}" for i in range(len(kinds))]
+    frames = []
+    for rows, payload in ((probe_rows, "p"), (build_rows, "b")):
+        columns = {
+            name: pa.array([row[i] for row in rows], TYPES[kinds[i]] if i < len(kinds) else pa.int64())
+            for i, name in enumerate([*keys, payload])
+        }
+        frames.append(pa.table(columns))
+    probe, build = frames
+    got = prejoin.join(probe, prejoin.prepare(build, keys, null_equal=nulls), how=how)
+    left, right = pl.from_arrow(probe), pl.from_arrow(build)
+    assert isinstance(left, pl.DataFrame)
+    assert isinstance(right, pl.DataFrame)
+    coalesce = True if how in ("right", "full") else None
+    want = left.join(right, on=keys, how=how, nulls_equal=nulls, coalesce=coalesce).select(got.column_names)
+    assert Counter(rows_of(got)) == Counter(want.rows())
+
+
+def test_answers_in_kind() -> None:
+    build = prejoin.prepare(pa.table({"k": [1, 2]}), "k")
+    batch = pa.record_batch({"k": [2, 3]})
+    table = pa.table(batch)
+    for probe in (batch, table, [batch], (batch,), pl.DataFrame({"k": [2, 3]}), table.to_pandas()):
+        kind = pa.RecordBatch if probe is batch else pa.Table
+        result = prejoin.join(probe, build)
+        assert isinstance(result, kind)
+        assert result.to_pydict() == {"k": [2]}
+    for make in (table.to_reader, lambda: iter([batch]), pl.LazyFrame({"k": [2, 3]}).lazy):
+        result = prejoin.join(make(), build)
+        assert isinstance(result, pa.RecordBatchReader)
+        assert result.read_all().to_pydict() == {"k": [2]}
+
+
+def test_a_remembered_join_is_not_mixed_up() -> None:
+    """The same build with other options, schemas and metadata in turn; each answer is its own."""
+    build = prejoin.prepare(pa.table({"k": [1, 2, 2], "v": ["a", "b", "c"]}), "k")
+    probes = [
+        pa.record_batch({"k": [2, 3]}),
+        pa.record_batch({"k": [2, 3]}).replace_schema_metadata({"a": "b"}),
+        pa.record_batch({"k": [2, 3], "v": [1, 2]}),
+        pa.record_batch({"v": [1, 2], "k": [2, 3]}),
+        pa.record_batch([pa.array([2, 3])], schema=pa.schema([pa.field("k", pa.int64(), nullable=False)])),
+    ]
+    asked = [
+        {"how": how, "limit": limit, "suffix": suffix, "where": where}
+        for how in ("inner", "left", "anti")
+        for limit in (None, 1)
+        for suffix in ("_right", "_b")
+        for where in (None, prejoin.col("build.v") == "b", prejoin.col("build.v") == "c")
+    ]
+    for _ in range(2):
+        for probe, options in itertools.product(probes, asked):
+            want = prejoin.join(probe, prejoin.prepare(build.to_table(), "k"), **options)
+            got = prejoin.join(probe, build, **options)
+            assert got.equals(want)
+            assert got.schema.equals(want.schema, check_metadata=True)
+
+
+def test_keys_by_name_list_and_mapping() -> None:
+    build = prejoin.prepare(pa.table({"a": [1, 2], "b": [3, 4], "v": [5, 6]}), ["a", "b"])
+    probe = pa.record_batch({"x": [2, 1], "b": [4, 4], "a": [2, 9]})
+    assert prejoin.join(probe, build).to_pydict() == {"x": [2], "b": [4], "a": [2], "v": [6]}
+    assert prejoin.join(probe, build, on=["b", "a"]).num_rows == 1
+    assert prejoin.join(probe, build, on={"b": "b", "x": "a"}).to_pydict()["v"] == [6]
+    assert prejoin.join(probe, pa.table({"a": [2], "w": [7]}), on="a")["w"].to_pylist() == [7]
+    for on, text in [
+        ([("a", "a")], "order would have to be guessed"),
+        ("a", "prepared on"),
+        ({"a": 1}, "names only"),
+        (7, "7 was given"),
+        (["a", "zz"], "prepared on"),
+        ({"zz": "a", "b": "b"}, 'no column "zz"'),
+    ]:
+        with pytest.raises(prejoin.PlanError, match=text):
+            prejoin.join(probe, build, on=on)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"limit": -1}, prejoin.PlanError, "limit is a whole number"),
+        ({"limit": "1"}, TypeError, "limit is a whole number"),
+        ({"batch_size": 0}, prejoin.PlanError, "batch_size is a number of rows of at least 1"),
+        ({"batch_size": 1.5}, TypeError, "batch_size is a whole number"),
+        ({"how": "outer"}, prejoin.PlanError, "the kinds are inner, left"),
+        ({"where": "probe.k > 1"}, TypeError, "where is a condition made with"),
+        ({"where": prejoin.col("probe.zz") > 1}, prejoin.PlanError, "zz"),
+        ({"on": ["k", "k"]}, prejoin.PlanError, "prepared on"),
+        ({"suffix": ""}, prejoin.PlanError, "two columns"),
+    ],
+)
+def test_wrong_arguments_are_named(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    build = prejoin.prepare(pa.table({"k": [1], "v": [2]}), "k")
+    with pytest.raises(error, match=text):
+        prejoin.join(pa.table({"k": [1], "v": [3]}).to_reader(), build, **options)
+
+
+def test_a_result_without_columns_keeps_its_rows() -> None:
+    """S32: `projection=[]`; also a source of no columns."""
+    join = prejoin.HashJoin(pa.schema([("k", pa.int64())]), pa.schema([("k", pa.int64())]), on="k", projection=[])
+    task = join.with_prepared_build(join.prepare_build(pa.table({"k": [1, 1, 2]})))
+    batch = pa.record_batch({"k": [1, 2, 3]})
+    assert task(batch).num_rows == 3
+    assert task(batch).num_columns == 0
+    results = list(task.replace(probe=pa.table(batch)).execute(batch_size=2))
+    assert [result.num_rows for result in results] == [2, 1]
