@@ -39,7 +39,7 @@ impl PyConfig {
         })
     }
 
-    /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 turns it off.
+    /// Smallest share of distinct keys in their range that gets a perfect-hash index; above 1 turns it off.
     #[getter]
     fn perfect_hash_min_density(&self) -> f64 {
         self.config.perfect_hash_min_density

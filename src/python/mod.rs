@@ -37,5 +37,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
-    Ok(())
+    // PyO3 fills it; what is public says the package.
+    module.delattr("__all__")
 }

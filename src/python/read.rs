@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use super::errors::guarded;
 use super::interchange::{BatchStream, PySchema, Source, reader, schema_of};
 use super::pool::PyMemoryPool;
+use super::signals::interruptible;
 use crate::memory::Reservation;
 
 /// Every batch of a source as one table. Copies for alignment are held from `pool` while the call lasts.
@@ -21,10 +22,12 @@ pub(super) fn read_all<'py>(
         let mut source = Source::open(source, schema.map(schema_of).transpose()?)?;
         let mut copies = Reservation::new(&PyMemoryPool::resolve(pool), "alignment copies");
         let out = PySchema::new(py, source.schema().clone())?;
+        let cancel = interruptible();
         let batches = py.detach(|| -> crate::Result<Vec<RecordBatch>> {
             let mut batches = Vec::new();
             while let Some(imported) = source.next(Some(&mut copies))? {
                 batches.push(imported.batch);
+                cancel.check()?;
             }
             Ok(batches)
         })?;

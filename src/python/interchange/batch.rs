@@ -8,10 +8,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyNone;
 
-use super::abi::{ArrowArray, ArrowSchema};
+use super::abi::ArrowArray;
 use super::capsule::take_pair;
 use super::import::import_batch;
-use super::pyarrow::{pyarrow, type_name};
+use super::pyarrow::{pyarrow, recent_schema_of, type_name};
 use super::schema::import_schema;
 use crate::error::Result;
 use crate::memory::Reservation;
@@ -29,10 +29,10 @@ impl CBatch {
         let py = object.py();
         let names = pyarrow(py)?;
         if object.get_type().is(names.record_batch.bind(py)) {
-            let (mut array, mut schema) = (ArrowArray::empty(), ArrowSchema::empty());
-            let addresses = (object, (&raw mut array).addr(), (&raw mut schema).addr());
-            names.export_to_c.bind(py).call1(addresses)?;
-            return Ok(Some(Self { schema: import_schema(&schema)?, array }));
+            let schema = recent_schema_of(&object.getattr(intern!(py, "schema"))?)?;
+            let mut array = ArrowArray::empty();
+            names.export_to_c.bind(py).call1((object, (&raw mut array).addr()))?;
+            return Ok(Some(Self { schema, array }));
         }
         let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? else {
             return Ok(None);

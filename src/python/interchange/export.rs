@@ -25,6 +25,11 @@ struct Block {
     nodes: Vec<ArrowArray>,
 }
 
+// SAFETY: nothing changes once it is filled, but the structs, each by its one holder; what it owns may cross threads.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
 /// The batch as a C struct array. The consumer releases it, from any thread, attached to Python or not.
 pub(super) fn export_batch(batch: &RecordBatch) -> ArrowArray {
     let columns: Vec<ArrayData> = batch.columns().iter().map(|column| column.to_data()).collect();

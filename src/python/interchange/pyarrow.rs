@@ -1,5 +1,7 @@
 //! The names of pyarrow that we call, looked up once, and the conversions that go through it.
 
+use std::cell::RefCell;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
@@ -101,6 +103,34 @@ pub(crate) fn schema_of(object: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
             type_name(object)
         ))),
     }
+}
+
+thread_local! {
+    /// The `pyarrow.Schema`s that this thread met last, the newest first, and what they mean.
+    static RECENT: RefCell<Vec<(Py<PyAny>, SchemaRef)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// [`schema_of`] for a `pyarrow.Schema`, remembered: comparing two costs a fraction of reading one, and the batches of
+/// a stream repeat theirs.
+pub(super) fn recent_schema_of(schema: &Bound<'_, PyAny>) -> PyResult<SchemaRef> {
+    const REMEMBERED: usize = 4;
+    let py = schema.py();
+    for at in 0..REMEMBERED {
+        // Not borrowed during the comparison, which may run other Python code.
+        let known =
+            RECENT.with_borrow(|recent| recent.get(at).map(|(object, arrow)| (object.clone_ref(py), arrow.clone())));
+        let Some((object, arrow)) = known else { break };
+        if schema.is(&object) || schema.call_method1(intern!(py, "equals"), (&object, true))?.is_truthy()? {
+            return Ok(arrow);
+        }
+    }
+    let arrow = schema_of(schema)?;
+    let dropped = RECENT.with_borrow_mut(|recent| {
+        recent.insert(0, (schema.clone().unbind(), arrow.clone()));
+        recent.split_off(REMEMBERED.min(recent.len()))
+    });
+    drop(dropped);
+    Ok(arrow)
 }
 
 /// `module.Class` of an object, for error texts.
