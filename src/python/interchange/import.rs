@@ -233,10 +233,12 @@ impl Importer<'_> {
 
     /// The rows' bits in buffer `at`.
     fn bits(&mut self, node: &Node<'_>, at: usize) -> Result<BooleanBuffer> {
+        if node.len == 0 {
+            return Ok(BooleanBuffer::new_unset(0));
+        }
         let bit = node.first % 8;
         let bytes = self.buffer(node, at, node.first / 8, (bit + node.len).div_ceil(8), 1)?;
-        // An empty buffer starts at its own beginning.
-        Ok(BooleanBuffer::new(bytes, if node.len == 0 { 0 } else { bit }, node.len))
+        Ok(BooleanBuffer::new(bytes, bit, node.len))
     }
 
     /// The validity bitmap, buffer 0, counted by us. None where there is none or no row is null.

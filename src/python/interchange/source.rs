@@ -199,13 +199,14 @@ impl Source {
     /// To be called detached from Python (it attaches itself where it must); attached, call [`Self::next_attached`].
     pub(crate) fn next(&mut self, copies: Option<&mut Reservation>) -> Result<Option<Imported>> {
         if let Some(reader) = self.one_shot.take() {
-            Python::attach(|py| remember(reader.bind(py)));
+            Python::attach(|py| remember(&reader.into_bound(py)));
         }
-        // Taken, so that an error or the end leaves nothing to ask again.
+        // Taken, so that an error or the end leaves nothing to ask again. Python objects are let go attached, which is at
+        // once.
         let next = match std::mem::replace(&mut self.pull, Pull::Done) {
             Pull::Done => None,
             Pull::Batch { batch, object } => Python::attach(|py| -> Result<_> {
-                let extents = extents(object.bind(py), batch.schema())?;
+                let extents = extents(&object.into_bound(py), batch.schema())?;
                 Ok(Some(Imported { batch: batch.import(copies)?, extents }))
             })?,
             Pull::Stream(mut stream) => {
@@ -216,7 +217,7 @@ impl Source {
                 })
             }
             Pull::Python { iterator, current } => {
-                Python::attach(|py| self.next_element(py, iterator.bind(py), current, copies))?
+                Python::attach(|py| self.next_element(iterator.into_bound(py), current, copies))?
             }
         };
         if let Some(imported) = &next {
@@ -241,21 +242,21 @@ impl Source {
 
     fn next_element(
         &mut self,
-        py: Python<'_>,
-        iterator: &Bound<'_, PyAny>,
+        iterator: Bound<'_, PyAny>,
         mut current: Option<Box<Source>>,
         mut copies: Option<&mut Reservation>,
     ) -> Result<Option<Imported>> {
+        let py = iterator.py();
         loop {
             if let Some(mut element) = current.take()
                 && let Some(mut imported) = element.next_attached(py, copies.as_deref_mut())?
             {
                 imported.extents = imported.extents.filter(|_| self.given == 0);
                 let current = Some(element).filter(|element| !matches!(element.pull, Pull::Done));
-                self.pull = Pull::Python { iterator: iterator.clone().unbind(), current };
+                self.pull = Pull::Python { iterator: iterator.unbind(), current };
                 return Ok(Some(imported));
             }
-            let Some(element) = next_element(iterator)? else {
+            let Some(element) = next_element(&iterator)? else {
                 return Ok(None);
             };
             // The usual case goes without the detour. (A first batch takes it, for its extents.)
@@ -265,7 +266,7 @@ impl Source {
             {
                 check_same_columns(&self.schema, batch.schema(), format_args!("batch {} of the source", self.given))?;
                 let batch = batch.import(copies)?;
-                self.pull = Pull::Python { iterator: iterator.clone().unbind(), current: None };
+                self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }
             current = Some(Box::new(Self::open_element(&element, self.given)?));
