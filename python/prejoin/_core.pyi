@@ -67,3 +67,6 @@ def read_all(source: Any, schema: Any = None, pool: MemoryPool | None = None) ->
 
 def read(source: Any, schema: Any = None) -> pa.RecordBatchReader:
     """The batches of a source as a reader that asks for them one by one."""
+
+def _probe_steps() -> int:
+    """Key comparisons plus buckets visited by this thread, for tests; 0 in builds without debug assertions."""

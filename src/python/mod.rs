@@ -37,6 +37,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    module.add_function(wrap_pyfunction!(probe_steps, module)?)?;
     // PyO3 fills it; what is public says the package.
     module.delattr("__all__")
+}
+
+/// Key comparisons plus buckets visited by this thread, for tests; 0 in builds without debug assertions.
+#[pyfunction]
+#[pyo3(name = "_probe_steps")]
+fn probe_steps() -> u64 {
+    crate::probe_steps()
 }
