@@ -177,7 +177,7 @@ impl<'a> Case<'a> {
 
 /// S33, over all kinds: the listed build and probe keys, both null equalities, cut into batches of 2, batch sizes 1, 7.
 #[test]
-fn every_kind_matches_the_oracle_on_the_listed_keys() {
+fn matches_collect_left() {
     let builds: [&[Key]; 4] = [&[], &[Some(1)], &[None, None], &[None, Some(0), Some(0), Some(-4096), Some(4096)]];
     let probes: [&[Key]; 4] = [&[Some(1)], &[], &[None, Some(1)], &[Some(0), None, Some(4096), Some(2)]];
     for kind in KINDS {

@@ -8,7 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::admission::{copy_bound_of_column, settle_copy, wastes_memory};
 use super::concat::{concat, is_flat};
-use super::{BuildSpec, PreparedBuild};
+use super::{Bounds, BuildSpec, PreparedBuild};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Error, Result, plan_err};
@@ -121,6 +121,7 @@ impl Collector {
         let rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
         let keys: Vec<_> = self.spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
+        let bounds = keys.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
             config: &self.config,
@@ -128,8 +129,10 @@ impl Collector {
             scratch: &mut scratch,
             cancel: &self.cancel,
         };
-        let (index, groups) = KeyIndex::build(&keys, &nulls_equal, context)?;
-        Ok(Arc::new(PreparedBuild::new(self.spec, rows, index, groups, reservation)))
+        let index = KeyIndex::build(&keys, &nulls_equal, context)?;
+        drop(scratch);
+        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.config, reservation)?;
+        Ok(Arc::new(build))
     }
 
     /// Runs one step; what is held goes with its error.

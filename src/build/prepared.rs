@@ -5,7 +5,9 @@ use std::fmt;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-use super::{BuildSpec, NullEquality};
+use super::{Bounds, BuildSpec, Membership, NullEquality};
+use crate::config::Config;
+use crate::error::Result;
 use crate::index::{IndexKind, KeyIndex, RowGroups};
 use crate::memory::Reservation;
 
@@ -17,20 +19,25 @@ pub struct PreparedBuild {
     key_columns: Vec<ArrayRef>,
     index: KeyIndex,
     groups: RowGroups,
+    bounds: Vec<Option<Bounds>>,
+    membership: Membership,
     /// Last, so that the memory goes before its charge (S19).
     reservation: Reservation,
 }
 
 impl PreparedBuild {
-    pub(super) fn new(
+    /// Freezes an indexed build.
+    pub(super) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
-        index: KeyIndex,
-        groups: RowGroups,
+        (index, groups): (KeyIndex, RowGroups),
+        bounds: Vec<Option<Bounds>>,
+        config: &Config,
         reservation: Reservation,
-    ) -> Self {
+    ) -> Result<Self> {
         let key_columns = spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
-        Self { spec, rows, key_columns, index, groups, reservation }
+        let membership = Membership::new(&rows, spec.keys(), index.num_keys(), config)?;
+        Ok(Self { spec, rows, key_columns, index, groups, bounds, membership, reservation })
     }
 
     /// What the build was prepared for: schema, key columns, null equality.
@@ -102,6 +109,16 @@ impl PreparedBuild {
     /// The build rows of each group of the index.
     pub fn groups(&self) -> &RowGroups {
         &self.groups
+    }
+
+    /// Least and greatest value of each key, in key order; `None` where a key has no value or its type no order.
+    pub fn bounds(&self) -> &[Option<Bounds>] {
+        &self.bounds
+    }
+
+    /// How a filter learns which keys there are.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
     }
 }
 

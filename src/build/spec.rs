@@ -1,8 +1,9 @@
 //! What a build is made of: schema, key columns, null equality.
 
-use arrow_schema::{DataType, SchemaRef};
+use arrow_schema::SchemaRef;
 
 use crate::error::{Result, plan_err};
+use crate::index::has_equality;
 
 /// Whether two nulls of a key column match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -30,12 +31,11 @@ pub struct BuildSpec {
 }
 
 impl BuildSpec {
-    /// Checks that `keys` (column positions) exist and that every column of `schema` can be held by a build.
+    /// Checks that `keys` (column positions) exist and have an equality. Other columns may be of any type.
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) for an empty key list, a position out of range, or a number of
-    /// `null_equality` entries other than one per key, or a column
-    /// whose type no build holds yet.
+    /// [`Error::Plan`](crate::Error::Plan) for an empty key list, a position out of range, a number of `null_equality`
+    /// entries other than one per key, or a key type without an equality (maps and unions).
     pub fn try_new(schema: SchemaRef, keys: Vec<usize>, null_equality: Vec<NullEquality>) -> Result<Self> {
         if keys.is_empty() {
             return plan_err!(
@@ -55,10 +55,11 @@ impl BuildSpec {
                 );
             }
         }
-        for field in schema.fields() {
-            if !supported(field.data_type()) {
+        for &key in &keys {
+            let field = schema.field(key);
+            if !has_equality(field.data_type()) {
                 return plan_err!(
-                    "prepared builds require fixed-width or UTF-8 build columns, column {:?} has type {}",
+                    "key column {:?} has type {}, for which no equality is defined; join on another column or on parts of it",
                     field.name(),
                     field.data_type()
                 );
@@ -118,10 +119,4 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
 pub(crate) fn names(schema: &SchemaRef) -> String {
     let names: Vec<String> = schema.fields().iter().map(|field| format!("{:?}", field.name())).collect();
     if names.is_empty() { "no columns".to_owned() } else { names.join(", ") }
-}
-
-/// Types that a build holds (S3).
-fn supported(data_type: &DataType) -> bool {
-    data_type.primitive_width().is_some()
-        || matches!(data_type, DataType::Null | DataType::Boolean | DataType::FixedSizeBinary(_) | DataType::Utf8)
 }

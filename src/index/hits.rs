@@ -21,6 +21,19 @@ impl Hits {
         self.groups.clear();
     }
 
+    /// Keeps, of the hits from position `from` on, those whose row `keep` accepts.
+    pub(crate) fn retain_from(&mut self, from: usize, keep: impl Fn(u32) -> bool) {
+        let mut kept = from;
+        for i in from..self.rows.len() {
+            let (row, group) = (self.rows[i], self.groups[i]);
+            self.rows[kept] = row;
+            self.groups[kept] = group;
+            kept += usize::from(keep(row));
+        }
+        self.rows.truncate(kept);
+        self.groups.truncate(kept);
+    }
+
     /// Calls `probe(start, len, stage, (rows, groups))` for each stage of `start..start + len`. It writes its hits to the
     /// fronts of `rows` and `groups`, which are `len` long, and returns their number.
     #[inline(always)]

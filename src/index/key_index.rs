@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 
 use super::byte_column::is_bytes;
 use super::bytes::BytesIndex;
@@ -137,6 +138,15 @@ impl KeyIndex {
             Kind::Bytes(_) => IndexKind::Bytes,
             Kind::Rows(_) => IndexKind::Rows,
         }
+    }
+
+    /// True where probes read key column `key` of this type as it is: the type that was indexed, or another form of it.
+    pub(crate) fn reads(&self, key: usize, indexed: &DataType, probe: &DataType) -> bool {
+        use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+        let text = |data_type: &DataType| matches!(data_type, Utf8 | LargeUtf8 | Utf8View);
+        let binary = |data_type: &DataType| matches!(data_type, Binary | LargeBinary | BinaryView);
+        let forms = key == 0 && matches!(self.kind, Kind::Bytes(_));
+        indexed == probe || forms && (text(indexed) && text(probe) || binary(indexed) && binary(probe))
     }
 
     /// Number of distinct indexed keys.

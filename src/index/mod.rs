@@ -14,6 +14,7 @@ mod hash_build;
 mod hashed;
 mod hits;
 mod key_index;
+mod key_type;
 mod partition;
 mod ranked_bits;
 mod rows;
@@ -28,6 +29,7 @@ mod words;
 pub use groups::RowGroups;
 pub use hits::Hits;
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
+pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type};
 pub use scratch::scratch_size;
 pub use steps::probe_steps;
 

@@ -23,7 +23,8 @@ const MAGIC: &[u8] = b"prejoin.HashJoin";
 const VERSION: u8 = 1;
 
 impl HashJoin {
-    /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare.
+    /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare. A dynamic
+    /// filter is an object of its run and stays behind.
     ///
     /// # Errors
     /// [`Error::NotSupported`] if a prepared build is attached, or a schema is one that Arrow IPC does not carry;

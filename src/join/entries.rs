@@ -1,10 +1,11 @@
 //! From one probe batch to candidate rows: (probe row, build row) entries in probe order, cut at the batch size.
 
 use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 
 use crate::build::PreparedBuild;
 use crate::error::Result;
-use crate::index::{Hits, NONE};
+use crate::index::{Coerced, Hits, NONE};
 
 /// Candidate rows in output order.
 #[derive(Debug, Default)]
@@ -72,6 +73,8 @@ const STAGE: usize = 8192;
 pub(crate) struct Input {
     pub(crate) batch: RecordBatch,
     keys: Vec<ArrayRef>,
+    /// Rows whose key no build key can equal, whatever `keys` holds.
+    missing: Option<BooleanBuffer>,
     hits: Hits,
     /// The next hit to turn into entries.
     hit: usize,
@@ -84,19 +87,18 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(batch: RecordBatch, keys: Vec<ArrayRef>, hits: Hits) -> Self {
-        let mut hits = hits;
+    pub(crate) fn new(batch: RecordBatch, keys: Vec<Coerced>, mut hits: Hits) -> Self {
         hits.clear();
-        Self { batch, keys, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
+        let missing =
+            keys.iter().filter_map(|key| key.missing.as_ref()).fold(None, |all: Option<BooleanBuffer>, missing| {
+                Some(all.map_or_else(|| missing.clone(), |all| &all | missing))
+            });
+        let keys = keys.into_iter().map(|key| key.keys).collect();
+        Self { batch, keys, missing, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
 
     pub(crate) fn into_hits(self) -> Hits {
         self.hits
-    }
-
-    /// The key columns of the batch.
-    pub(crate) fn keys(&self) -> &[ArrayRef] {
-        &self.keys
     }
 
     /// The probe row whose candidates did not all fit the last call's entries.
@@ -134,14 +136,13 @@ impl Input {
                 let len = (rows - self.looked_up).min(max - entries.len());
                 let from = entries.len();
                 entries.swap(&mut self.hits);
-                let probed = build.index().probe(&self.keys, self.looked_up, len, &mut self.hits);
+                let probed = self.look_up(build, len);
                 entries.swap(&mut self.hits);
                 probed?;
                 entries.build[from..].iter().for_each(|&group| on_group(group));
                 if shape.expand {
                     build.groups().unique_rows(&mut entries.build[from..]);
                 }
-                self.looked_up += len;
             }
             return Ok(());
         }
@@ -153,8 +154,7 @@ impl Input {
                 let len = (rows - self.looked_up).min(STAGE);
                 self.hits.clear();
                 self.hit = 0;
-                build.index().probe(&self.keys, self.looked_up, len, &mut self.hits)?;
-                self.looked_up += len;
+                self.look_up(build, len)?;
                 self.hits.groups.iter().for_each(|&group| on_group(group));
             }
             let next = self.hits.rows.get(self.hit).map_or(self.looked_up, |&row| row as usize);
@@ -171,6 +171,17 @@ impl Input {
                 self.expand(build, shape, max, entries);
             }
         }
+        Ok(())
+    }
+
+    /// Adds the hits of the next `len` probe rows.
+    fn look_up(&mut self, build: &PreparedBuild, len: usize) -> Result<()> {
+        let from = self.hits.rows.len();
+        build.index().probe(&self.keys, self.looked_up, len, &mut self.hits)?;
+        if let Some(missing) = &self.missing {
+            self.hits.retain_from(from, |row| !missing.value(row as usize));
+        }
+        self.looked_up += len;
         Ok(())
     }
 

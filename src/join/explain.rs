@@ -78,6 +78,9 @@ impl HashJoin {
             [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("null_equality={first:?}"),
             each => format!("null_equality=[{}]", list(each, |each: &NullEquality| format!("{each:?}"))),
         });
+        if let Some(filter) = self.dynamic_filter() {
+            parts.push(format!("dynamic_filter={filter}"));
+        }
         if let Some(prepared) = self.prepared_build() {
             parts.push(format!("prepared_build={} rows", prepared.num_rows()));
         }

@@ -3,8 +3,10 @@
 mod codec;
 mod entries;
 mod explain;
+mod filter;
 mod gather;
 mod kind;
+mod map_lookup;
 mod metrics;
 mod output;
 mod plan;
@@ -17,7 +19,9 @@ mod stream;
 mod visited;
 
 pub use explain::ExplainFormat;
+pub use filter::DynamicFilter;
 pub use kind::{JoinType, PartitionMode};
+pub use map_lookup::MapLookup;
 pub use metrics::Metrics;
 pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::filter::{DynamicFilter, FilterShare};
 use super::kind::{JoinType, PartitionMode};
 use super::metrics::Metrics;
 use super::output::Output;
-use super::probe::{Probe, ProbePlan};
+use super::probe::{Probe, ProbeKey, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
@@ -17,6 +18,7 @@ use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
 use crate::expr::{ColumnId, Expr, Predicate, Side};
+use crate::index::{comparable, key_type};
 use crate::memory::{MemoryPool, Pool};
 
 /// A key column of one side: its name, its position, or an expression that is a plain column.
@@ -55,7 +57,7 @@ impl From<Expr> for JoinKey {
 }
 
 impl JoinKey {
-    fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
+    pub(super) fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
         match self {
             JoinKey::Name(name) => position(schema, name, &side.to_string()),
             JoinKey::Position(position) if *position < schema.fields().len() => Ok(*position),
@@ -105,6 +107,7 @@ impl Default for RunOptions {
 /// The public fields are open to change; every execution validates them again (S26).
 ///
 /// ```
+/// # // S49: this example runs as a doctest.
 /// use std::sync::Arc;
 /// use arrow_array::{record_batch, RecordBatch};
 /// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
@@ -151,6 +154,7 @@ pub struct HashJoin {
     build: Source,
     probe: Source,
     attached: Option<Arc<PreparedBuild>>,
+    dynamic_filter: Option<Arc<DynamicFilter>>,
     run: Arc<RunState>,
 }
 
@@ -184,6 +188,7 @@ impl HashJoin {
             build,
             probe,
             attached: None,
+            dynamic_filter: None,
         };
         HashJoinBuilder { build: join.build.clone(), join, on: None, null_equality: None }
     }
@@ -206,6 +211,11 @@ impl HashJoin {
     /// The prepared build that is attached.
     pub fn prepared_build(&self) -> Option<&Arc<PreparedBuild>> {
         self.attached.as_ref()
+    }
+
+    /// The filter that this join tells its build to.
+    pub fn dynamic_filter(&self) -> Option<&Arc<DynamicFilter>> {
+        self.dynamic_filter.as_ref()
     }
 
     /// Schema of the output.
@@ -249,7 +259,7 @@ impl HashJoin {
                     probe.fields().len()
                 );
             };
-            if b.data_type() != p.data_type() {
+            if !comparable(b.data_type(), p.data_type()) {
                 return plan_err!(
                     "key types must match: build column {:?} is {}, probe column {:?} is {}; cast one of them",
                     b.name(),
@@ -266,6 +276,9 @@ impl HashJoin {
             if self.on.len() != 1 || self.filter.is_some() || self.null_equality[0].nulls_equal() {
                 return plan_err!("a null-aware anti join takes one key, nulls that match nothing, and no predicate");
             }
+        }
+        if let Some(filter) = &self.dynamic_filter {
+            filter.check_keys(probe, &self.on)?;
         }
         let predicate = self.filter.as_ref().map(|filter| filter.bind(build, probe)).transpose()?;
         Ok((self.output()?, predicate))
@@ -351,18 +364,22 @@ impl HashJoin {
         self.check_attached(&prepared)?;
         self.build = Source::placeholder(self.build.schema().clone());
         self.attached = Some(prepared);
-        self.run = Arc::new(RunState::new(self.probe.partitions()));
+        self.reset_run();
         Ok(self)
     }
 
-    /// Forgets the run state and keeps an attached build, so that the same join runs again.
+    /// Forgets the run state, detaches the dynamic filter and keeps an attached build, so that the same join runs again.
     pub fn reset(&mut self) {
+        self.dynamic_filter = None;
         self.reset_run();
     }
 
-    /// A run state of its own for the next run.
+    /// A run state of its own for the next run; the dynamic filter stays and is empty again (S28).
     pub(crate) fn reset_run(&mut self) {
         self.run = Arc::new(RunState::new(self.probe.partitions()));
+        if let Some(filter) = &self.dynamic_filter {
+            filter.clear();
+        }
     }
 
     /// Sets the key pairs, each key a name, a position or a plain column.
@@ -383,7 +400,11 @@ impl HashJoin {
     /// As [`open`](Self::open), and [`Error::Execution`](crate::Error::Execution) if a column outgrows its offsets.
     pub fn run_once(&self, batch: RecordBatch, options: &RunOptions) -> Result<RecordBatch> {
         self.check()?;
+        let mut filter = self.filter_share(false);
         let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
         Arc::new(plan).run_once(batch, self.limit, options.cancel.clone())
     }
 
@@ -399,7 +420,7 @@ impl HashJoin {
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
         };
         self.projection = Some(projection.iter().map(embed).collect::<Result<_>>()?);
-        self.run = Arc::new(RunState::new(self.probe.partitions()));
+        self.reset_run();
         Ok(self)
     }
 
@@ -424,10 +445,17 @@ impl HashJoin {
     /// The plan of a probe of `build`, validated now.
     pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
+        let probe_schema = self.probe.schema();
+        let key = |(i, &(build_key, probe_key)): (usize, &(usize, usize))| {
+            let indexed = key_type(self.build.schema().field(build_key).data_type());
+            let reads = build.index().reads(i, &indexed, probe_schema.field(probe_key).data_type());
+            ProbeKey { column: probe_key, coerced: (!reads).then_some(indexed) }
+        };
+        let probe_keys = self.on.iter().enumerate().map(key).collect();
         Ok(ProbePlan {
             build,
-            probe_schema: self.probe.schema().clone(),
-            probe_keys: self.on.iter().map(|&(_, probe)| probe).collect(),
+            probe_schema: probe_schema.clone(),
+            probe_keys,
             join_type: self.join_type,
             null_aware: self.null_aware,
             predicate,
@@ -443,16 +471,38 @@ impl HashJoin {
     /// As [`execute`](Self::execute), and whatever collecting an ordinary build raises.
     pub fn open(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
         self.check()?;
-        self.run.claim(partition, self.join_type.is_build_driven())?;
-        self.start(partition, options)
+        let filter = self.claim(partition)?;
+        self.start(partition, options, filter)
     }
 
-    /// Opens a partition that was claimed.
-    pub(super) fn start(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
+    /// Claims a partition of this run, and its share in the dynamic filter.
+    pub(super) fn claim(&self, partition: usize) -> Result<Option<FilterShare>> {
+        // The filter waits for each build of a Partitioned join once.
+        let awaited = self.dynamic_filter.is_some() && self.mode == PartitionMode::Partitioned;
+        self.run.claim(partition, awaited || self.join_type.is_build_driven())?;
+        Ok(self.filter_share(awaited))
+    }
+
+    fn filter_share(&self, awaited: bool) -> Option<FilterShare> {
+        let builds = if self.mode == PartitionMode::Partitioned { self.partitions() } else { 1 };
+        self.dynamic_filter.as_ref().map(|filter| filter.share(&self.run, builds, awaited))
+    }
+
+    /// Opens a partition that was claimed. The dynamic filter is told of the build before any probe row is asked for.
+    pub(super) fn start(
+        &self,
+        partition: usize,
+        options: &RunOptions,
+        mut filter: Option<FilterShare>,
+    ) -> Result<Probe> {
         let build = self.run.build(self, partition, options)?;
         let plan = self.probe_plan(build, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
         let share = self.run.visited(&plan, self.mode, self.partitions())?;
-        Ok(Probe::new(Arc::new(plan), self.limit, share, Arc::clone(self.run.metrics()), options.cancel.clone()))
+        let metrics = Arc::clone(self.run.metrics());
+        Ok(Probe::new(Arc::new(plan), self.limit, share, filter, metrics, options.cancel.clone()))
     }
 
     /// Everything that an execution validates.
@@ -484,10 +534,6 @@ impl HashJoin {
         });
         let counted = batches.inspect(move |batch| metrics.count_build(batch));
         collect(collector, BatchStream::new(self.build.schema().clone(), counted))
-    }
-
-    pub(super) fn run(&self) -> &Arc<RunState> {
-        &self.run
     }
 }
 
@@ -566,6 +612,12 @@ impl HashJoinBuilder {
         self
     }
 
+    /// The filter that the join tells its build to; one over the join's probe keys, of its own for each independent run.
+    pub fn dynamic_filter(mut self, filter: Option<Arc<DynamicFilter>>) -> Self {
+        self.join.dynamic_filter = filter;
+        self
+    }
+
     /// Whether unmatched build rows fill the probe's key columns with their own keys.
     #[cfg(feature = "python")]
     pub(crate) fn coalesce(mut self, coalesce: bool) -> Self {
@@ -613,7 +665,7 @@ impl HashJoinBuilder {
             );
         }
         join.check()?;
-        join.reset();
+        join.reset_run();
         Ok(self.join)
     }
 }

@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
+use super::filter::FilterShare;
 use super::gather::{Selection, gather};
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
@@ -18,16 +19,35 @@ use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
 use crate::error::{Result, internal_err, plan_err};
 use crate::expr::{Predicate, Side};
-use crate::index::{Hits, NONE};
+use crate::index::{Coerced, Hits, NONE, coerce};
 use crate::memory::Pool;
+
+/// One key column of the probe side.
+#[derive(Debug)]
+pub(crate) struct ProbeKey {
+    /// Position in the probe schema.
+    pub(crate) column: usize,
+    /// The type that the index has it in, where probes must be brought to it.
+    pub(crate) coerced: Option<DataType>,
+}
+
+impl ProbeKey {
+    fn read(&self, batch: &RecordBatch) -> Result<Coerced> {
+        let keys = batch.column(self.column);
+        match &self.coerced {
+            Some(data_type) => coerce(keys, data_type),
+            None => Ok(Coerced { keys: keys.clone(), missing: None }),
+        }
+    }
+}
 
 /// A validated join over one build: everything that its probes share and none of them changes.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
     pub(crate) probe_schema: SchemaRef,
-    /// Positions of the key columns in the probe schema, in key order.
-    pub(crate) probe_keys: Vec<usize>,
+    /// In key order.
+    pub(crate) probe_keys: Vec<ProbeKey>,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
     pub(crate) predicate: Option<Predicate>,
@@ -62,6 +82,11 @@ impl ProbePlan {
         }
     }
 
+    /// True where a probe row without a match changes what comes out: a dynamic filter must keep it.
+    pub(super) fn needs_every_probe_row(&self) -> bool {
+        self.join_type.keeps_unmatched_probe() || self.null_aware
+    }
+
     fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
         Shape { expand, misses: self.join_type.keeps_unmatched_probe() }
@@ -78,7 +103,7 @@ impl ProbePlan {
     ) -> Result<RecordBatch> {
         let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
         let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
-        let mut probe = Probe::new(Arc::clone(self), limit, share, Arc::default(), cancel);
+        let mut probe = Probe::new(Arc::clone(self), limit, share, None, Arc::default(), cancel);
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {
@@ -99,6 +124,8 @@ pub struct Probe {
     metrics: Arc<JoinMetrics>,
     cancel: Cancel,
     share: Option<VisitedShare>,
+    /// Held for as long as probe rows are read.
+    filter: Option<FilterShare>,
     input: Option<Input>,
     entries: Entries,
     hits: Hits,
@@ -116,6 +143,7 @@ impl Probe {
         plan: Arc<ProbePlan>,
         limit: Option<usize>,
         share: Option<VisitedShare>,
+        filter: Option<FilterShare>,
         metrics: Arc<JoinMetrics>,
         cancel: Cancel,
     ) -> Self {
@@ -125,6 +153,7 @@ impl Probe {
             metrics,
             cancel,
             share,
+            filter,
             input: None,
             entries: Entries::default(),
             hits: Hits::default(),
@@ -146,6 +175,7 @@ impl Probe {
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
+    #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
         self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
     }
@@ -168,10 +198,10 @@ impl Probe {
         }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        let keys: Vec<ArrayRef> = self.plan.probe_keys.iter().map(|&key| batch.column(key).clone()).collect();
+        let keys = self.plan.probe_keys.iter().map(|key| key.read(&batch)).collect::<Result<Vec<_>>>()?;
         if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
             share.visited.probe_rows.store(true, Ordering::Relaxed);
-            if keys[0].logical_null_count() > 0 {
+            if batch.column(self.plan.probe_keys[0].column).logical_null_count() > 0 {
                 share.visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
@@ -186,6 +216,7 @@ impl Probe {
         if std::mem::replace(&mut self.finished, true) {
             return plan_err!("a probe is finished once");
         }
+        self.filter = None;
         let Some(share) = &mut self.share else { return Ok(()) };
         if share.close() && self.left > 0 && !self.nothing_left() {
             let share = self.share.as_ref().map(|share| &share.visited);
@@ -334,7 +365,8 @@ impl Probe {
             JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
             JoinType::ProbeAnti => {
                 let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
-                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(|input| input.keys()[0].logical_nulls());
+                let key = |input: &Input| input.batch.column(plan.probe_keys[0].column).logical_nulls();
+                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(key);
                 let null_key = |row: u32| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row as usize));
                 entries.retain(|_, probe, build| build == NONE && !null_key(probe));
             }

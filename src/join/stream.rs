@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::filter::FilterShare;
 use super::plan::{HashJoin, RunOptions};
 use super::probe::Probe;
 use super::source::BatchStream;
@@ -23,6 +24,7 @@ enum State {
         join: Box<HashJoin>,
         partition: usize,
         options: RunOptions,
+        filter: Option<FilterShare>,
     },
     Running {
         probe: Box<Probe>,
@@ -34,8 +36,8 @@ enum State {
 impl JoinStream {
     pub(super) fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
         let (output, _) = join.check()?;
-        join.run().claim(partition, join.join_type.is_build_driven())?;
-        Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options } })
+        let filter = join.claim(partition)?;
+        Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options, filter } })
     }
 
     /// Schema of every batch.
@@ -51,8 +53,8 @@ impl JoinStream {
 
     /// Builds or finds the build and opens the probe side, unless that is done.
     pub(crate) fn start(&mut self) -> Result<()> {
-        let State::New { join, partition, options } = &self.state else { return Ok(()) };
-        let mut probe = join.start(*partition, options)?;
+        let State::New { join, partition, options, filter } = &mut self.state else { return Ok(()) };
+        let mut probe = join.start(*partition, options, filter.take())?;
         let input = match probe.wants_input() {
             true => Some(join.probe_source().open(*partition)?),
             false => {
@@ -65,6 +67,7 @@ impl JoinStream {
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
+    #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
         match &self.state {
             State::Running { probe, .. } => probe.pending_rows(),

@@ -78,6 +78,7 @@ pub(crate) struct RowBits {
 
 impl RowBits {
     /// Number of build rows.
+    #[cfg(feature = "python")]
     pub(crate) fn len(&self) -> usize {
         self.rows
     }

@@ -1,0 +1,56 @@
+//! How a filter learns which keys a build holds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
+use arrow_schema::{DataType, Fields};
+
+use super::admission::sliced_size;
+use crate::config::Config;
+use crate::error::Result;
+
+/// The keys of a build: a list for a small build, else its map.
+#[derive(Clone)]
+pub enum Membership {
+    /// The key column itself, duplicates and nulls included; a struct of the key columns where there are several. It
+    /// shares the build's memory and charge, so it lives no longer than the build does.
+    InList(ArrayRef),
+    /// The build's own index.
+    Map,
+}
+
+impl Membership {
+    /// The list of the key columns `keys` of `rows` if `config` allows one for `num_keys` distinct keys. Byte keys have
+    /// none (S41).
+    pub(super) fn new(rows: &RecordBatch, keys: &[usize], num_keys: usize, config: &Config) -> Result<Self> {
+        let listed = |data_type: &DataType| data_type.is_primitive() || *data_type == DataType::Boolean;
+        let (max_bytes, max_values) = (config.in_list_max_bytes, config.in_list_max_values);
+        let columns: Vec<ArrayRef> = keys.iter().map(|&key| Arc::clone(rows.column(key))).collect();
+        if max_bytes == 0 || max_values < num_keys.max(1) || !columns.iter().all(|column| listed(column.data_type())) {
+            return Ok(Membership::Map);
+        }
+        let mut bytes = 0usize;
+        for column in &columns {
+            bytes = bytes.saturating_add(sliced_size(column)?);
+        }
+        if bytes > max_bytes {
+            return Ok(Membership::Map);
+        }
+        if let [column] = columns.as_slice() {
+            return Ok(Membership::InList(Arc::clone(column)));
+        }
+        let fields: Fields = keys.iter().map(|&key| Arc::clone(&rows.schema_ref().fields()[key])).collect();
+        Ok(Membership::InList(Arc::new(StructArray::try_new(fields, columns, None)?)))
+    }
+}
+
+impl fmt::Debug for Membership {
+    /// Never shows table contents.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Membership::InList(list) => write!(f, "InList({} x {})", list.len(), list.data_type()),
+            Membership::Map => f.write_str("Map"),
+        }
+    }
+}
