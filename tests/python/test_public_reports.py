@@ -38,17 +38,7 @@ HOW = {
 
 # Reason -> what the refusal says, and the cases that wait for it.
 NOT_YET: dict[str, tuple[str, set[str]]] = {
-    "large, view, binary and dictionary columns": (
-        r"fixed-width or UTF-8",
-        {
-            "large_string_beyond_1024",
-            "dict_different_dictionaries",
-            "dict_null_in_values_never",
-            "dict_u8_256_values",
-            "string_view_12_13_bytes",
-            "composite_binary_no_ambiguity",
-        },
-    ),
+    "dictionaries that fill their code type to the last entry": (r"Dictionary key bigger", {"dict_u8_256_values"}),
 }
 REASON = {name: reason for reason, (_, names) in NOT_YET.items() for name in names}
 
