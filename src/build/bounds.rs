@@ -213,6 +213,10 @@ mod tests {
         for empty in [Int32Array::from(Vec::<i32>::new()), Int32Array::from(vec![None, None])] {
             assert_eq!(shown(empty), "none");
         }
+        // What the calendar does not reach is still shown somehow.
+        assert!(!shown(Date32Array::from(vec![i32::MIN, i32::MAX])).is_empty());
+        let far = TimestampSecondArray::from(vec![i64::MIN, i64::MAX]);
+        assert!(!shown(far.clone()).is_empty() && !shown(far.with_timezone("+01:00")).is_empty());
         assert_eq!(shown(NullArray::new(3)), "none");
         assert_eq!(shown(IntervalYearMonthArray::from(vec![1, 2])), "none");
         // S41: bytes have none.
