@@ -52,7 +52,7 @@ check: develop ## Check format, lints and types; warnings are errors
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest prejoin --ignore-missing-stub --mypy-config-file pyproject.toml
+	$(BIN)/python -m mypy.stubtest prejoin --mypy-config-file pyproject.toml
 
 .PHONY: fix
 fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes

@@ -38,17 +38,7 @@ HOW = {
 
 # Reason -> what the refusal says, and the cases that wait for it.
 NOT_YET: dict[str, tuple[str, set[str]]] = {
-    "large, view, binary and dictionary columns": (
-        r"fixed-width or UTF-8",
-        {
-            "large_string_beyond_1024",
-            "dict_different_dictionaries",
-            "dict_null_in_values_never",
-            "dict_u8_256_values",
-            "string_view_12_13_bytes",
-            "composite_binary_no_ambiguity",
-        },
-    ),
+    "dictionaries that fill their code type to the last entry": (r"Dictionary key bigger", {"dict_u8_256_values"}),
 }
 REASON = {name: reason for reason, (_, names) in NOT_YET.items() for name in names}
 
@@ -203,12 +193,12 @@ def _count_only(case: Case, prepared: prejoin.PreparedBuild) -> None:
 
 def _fast(case: Case, prepared: prejoin.PreparedBuild) -> None:
     """A few buckets and comparisons per probe row; a quadratic walk would need rows * rows."""
-    counter = getattr(_core, "_probe_steps", None)
-    assert counter is not None, "the step counter needs a build with debug assertions: make develop"
-    rows = source(case["probe"]).num_rows
-    before = counter()
+    before = _core._probe_steps()
     list(execute(case, prepared))
-    assert 0 < counter() - before <= 8 * rows + 64
+    walked = _core._probe_steps() - before
+    assert walked <= 8 * source(case["probe"]).num_rows + 64
+    # A dense index neither compares nor walks.
+    assert walked or prepared.index_kind == "dense", "nothing is counted without debug assertions: make develop"
 
 
 def _message(case: Case, _prepared: object) -> None:
