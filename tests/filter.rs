@@ -9,7 +9,7 @@ use std::time::Duration;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, FixedSizeBinaryArray, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+    Array, ArrayRef, FixedSizeBinaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter_record_batch;
@@ -236,10 +236,17 @@ fn the_filter_prints_itself_and_checks_its_batches() {
     let mapped = told(Config { in_list_max_values: 0, ..Config::default() }, NullEquality::NullEqualsNull);
     assert!(mapped.contains("(a@0 >= 3 AND a@0 <= 40 OR a@0 IS NULL)") && mapped.ends_with("IN (map of 3) ]"));
     let text = |batch: &RecordBatch| filter.evaluate(batch).unwrap_err().to_string();
-    assert!(text(&build.project(&[0]).unwrap()).contains("tests column 1, the batch has 1 columns"));
+    assert!(text(&build.project(&[0]).unwrap()).contains("key column 1 was asked of a batch of 1 columns"));
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["3"]));
+    let unlike = RecordBatch::try_from_iter([("a", texts), ("b", Arc::new(UInt64Array::from(vec![5])) as _)]).unwrap();
     assert!(
-        text(&build.project(&[1, 0, 2]).unwrap()).contains("tests column 0 as Int64, the batch holds it as UInt64")
+        text(&unlike).contains("column \"a\" has type Utf8, which does not compare with the build's key of type Int64")
     );
+    // Other types of equal values are read as what they are.
+    let signs: ArrayRef = Arc::new(Int64Array::from(vec![5, -5]));
+    let narrow: ArrayRef = Arc::new(Int32Array::from(vec![40, 40]));
+    let kept = filter.evaluate(&RecordBatch::try_from_iter([("a", narrow), ("b", signs)]).unwrap()).unwrap();
+    assert!(!kept.value(1));
 }
 
 /// S42: a join that gives unmatched probe rows, or looks at them, filters nothing; the filter is complete all the same.

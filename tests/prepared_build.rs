@@ -11,7 +11,7 @@ use std::{fmt, thread};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, record_batch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use arrow_select::filter::filter_record_batch;
 use prejoin::expr::{Expr, Literal, build, lit, probe};
 use prejoin::{
@@ -460,10 +460,15 @@ fn rejects_view_payload_before_consumption() {
     let pool = unlimited();
     let untouched = |schema: &SchemaRef| BatchStream::new(schema.clone(), std::iter::from_fn(|| panic!("polled")));
     let int = |name| Field::new(name, DataType::Int64, false);
+    // Views and all other types are payload by now; what is left are key types without an equality.
     let views = Arc::new(Schema::new(vec![int("key"), Field::new("note", DataType::Utf8View, true)]));
-    let join = HashJoin::builder(views.clone(), views.clone()).on([("key", "key")]).build().unwrap();
-    let refused = join.prepare_build(untouched(&views), &pool, Config::default());
-    assert_plan_error(refused, "require fixed-width or UTF-8 build columns, column \"note\" has type Utf8View");
+    let entries =
+        Fields::from(vec![Field::new("keys", DataType::Utf8, false), Field::new("values", DataType::Int64, true)]);
+    let map = DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false);
+    let maps = Arc::new(Schema::new(vec![int("payload"), Field::new("tags", map, true)]));
+    let join = HashJoin::builder(maps.clone(), maps.clone()).on([("tags", "tags")]).build().unwrap();
+    let refused = join.prepare_build(untouched(&maps), &pool, Config::default());
+    assert_plan_error(refused, "key column \"tags\" has type Map");
     assert_eq!(pool.reserved(), 0);
 
     let plain = Arc::new(Schema::new(vec![int("key"), int("payload")]));
