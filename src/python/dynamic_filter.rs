@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -129,9 +129,11 @@ impl PyDynamicFilter {
 }
 
 fn boolean_array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
-    static SCHEMA: PyOnceLock<PySchema> = PyOnceLock::new();
-    let field = Field::new("mask", DataType::Boolean, false);
-    let schema = SCHEMA.get_or_try_init(py, || PySchema::new(py, Arc::new(Schema::new(vec![field]))))?;
-    let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
-    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+    static SCHEMA: PyOnceLock<(SchemaRef, PySchema)> = PyOnceLock::new();
+    let (schema, object) = SCHEMA.get_or_try_init(py, || -> PyResult<_> {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("mask", DataType::Boolean, false)]));
+        Ok((schema.clone(), PySchema::new(py, schema)?))
+    })?;
+    let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(Error::from)?;
+    object.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
 }
