@@ -25,8 +25,8 @@ use crate::join::DynamicFilter;
 /// Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
 /// then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
 /// unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
-/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may outlive
-/// its join, and `await filter` waits until it is complete.
+/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
+/// outlive its join, and `await filter` waits until it is complete.
 ///
 /// Raises PlanError for columns that do not exist.
 ///

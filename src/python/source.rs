@@ -302,7 +302,8 @@ impl Part {
         let once = object.hasattr(intern!(object.py(), "__next__"))?;
         if self.opened.swap(true, Ordering::Relaxed) && once {
             return Err(plan(format!(
-                "this {} was read before and is empty now; give a source that can be read many times, or join.replace() it",
+                "this {} was read before and is empty now; give a source that can be read many times, or \
+                 join.replace() it",
                 type_name(object)
             )));
         }

@@ -267,7 +267,9 @@ def test_visited_bits_are_charged_and_given_back(pool: prejoin.MemoryPool) -> No
 def test_an_ordinary_join_pays_for_its_build(pool: prejoin.MemoryPool) -> None:
     """S20, S47: charged while it runs, from the pool and with the config that were given."""
     join = HashJoin(BUILD, PROBE, ["key"])
-    reader = join.execute(batch_size=1, pool=pool, config=prejoin.Config(perfect_hash_min_density=2, perfect_hash_small_range=0))
+    reader = join.execute(
+        batch_size=1, pool=pool, config=prejoin.Config(perfect_hash_min_density=2, perfect_hash_small_range=0)
+    )
     reader.read_next_batch()
     figures = join.metrics()
     assert figures["build_mem_used"] == pool.reserved > 0
@@ -310,9 +312,13 @@ def test_explain_shows_everything() -> None:
     """S45."""
     where = col("build.payload") > 1
     task = attached(where=where, limit=5, projection=["build.payload", 2])
-    assert task.explain() == repr(task) == (
-        "HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.key, probe.key)], filter=build.payload > 1, "
-        "projection=[build.payload, probe.key], limit=5, null_equality=NullEqualsNothing, prepared_build=2 rows"
+    assert (
+        task.explain()
+        == repr(task)
+        == (
+            "HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.key, probe.key)], filter=build.payload > 1, "
+            "projection=[build.payload, probe.key], limit=5, null_equality=NullEqualsNothing, prepared_build=2 rows"
+        )
     )
     tree = task.explain("tree").splitlines()
     assert tree[0] == "HashJoin"
@@ -351,7 +357,9 @@ def test_metrics_are_those_of_the_latest_run() -> None:
         assert (figures["input_rows"], figures["input_batches"]) == (2, 1)
         assert (figures["output_rows"], figures["output_batches"]) == (2, 1)
         assert figures["index_kind"] == "dense"
-        assert {figures[name] for name in ("build_input_rows", "build_input_batches", "build_mem_used", "build_time")} == {0}
+        assert {
+            figures[name] for name in ("build_input_rows", "build_input_batches", "build_mem_used", "build_time")
+        } == {0}
 
 
 @pytest.mark.parametrize(

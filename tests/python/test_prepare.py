@@ -51,23 +51,29 @@ def test_repr_shows_no_contents() -> None:
     assert "7777777" not in repr(build)
 
 
+# Called wrongly on purpose.
+prepare: Any = prejoin.prepare
+memory_pool: Any = prejoin.MemoryPool
+config: Any = prejoin.Config
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda t: prejoin.prepare(t, "zz"), prejoin.PlanError, 'no column "zz".*"k"'),
-        (lambda t: prejoin.prepare(t, []), prejoin.PlanError, "key"),
-        (lambda t: prejoin.prepare(t, 5), prejoin.PlanError, "int was given"),
-        (lambda t: prejoin.prepare(t, ["k", 5]), prejoin.PlanError, "column name"),
-        (lambda t: prejoin.prepare(t, "k", null_equal=[True, True]), prejoin.PlanError, "2 entries for 1 keys"),
-        (lambda t: prejoin.prepare(t, "k", null_equal=1), prejoin.PlanError, "null_equal is a bool"),
-        (lambda t: prejoin.prepare(t, "k", pool=5), TypeError, "MemoryPool"),
-        (lambda t: prejoin.prepare(t, "k", config={}), TypeError, "Config"),
-        (lambda _: prejoin.prepare("t.csv", "k"), TypeError, "str was given"),
-        (lambda _: prejoin.prepare(None, "k"), TypeError, "NoneType was given"),
-        (lambda _: prejoin.prepare(iter([]), "k"), prejoin.PlanError, "pass schema="),
-        (lambda _: prejoin.MemoryPool("1"), TypeError, "limit is a whole number"),
-        (lambda _: prejoin.MemoryPool(2**64), prejoin.PlanError, "limit is a whole number"),
-        (lambda _: prejoin.Config(in_list_max_values=-1), prejoin.PlanError, "in_list_max_values"),
+        (lambda t: prepare(t, "zz"), prejoin.PlanError, 'no column "zz".*"k"'),
+        (lambda t: prepare(t, []), prejoin.PlanError, "key"),
+        (lambda t: prepare(t, 5), prejoin.PlanError, "int was given"),
+        (lambda t: prepare(t, ["k", 5]), prejoin.PlanError, "column name"),
+        (lambda t: prepare(t, "k", null_equal=[True, True]), prejoin.PlanError, "2 entries for 1 keys"),
+        (lambda t: prepare(t, "k", null_equal=1), prejoin.PlanError, "null_equal is a bool"),
+        (lambda t: prepare(t, "k", pool=5), TypeError, "MemoryPool"),
+        (lambda t: prepare(t, "k", config={}), TypeError, "Config"),
+        (lambda _: prepare("t.csv", "k"), TypeError, "str was given"),
+        (lambda _: prepare(None, "k"), TypeError, "NoneType was given"),
+        (lambda _: prepare(iter([]), "k"), prejoin.PlanError, "pass schema="),
+        (lambda _: memory_pool("1"), TypeError, "limit is a whole number"),
+        (lambda _: memory_pool(2**64), prejoin.PlanError, "limit is a whole number"),
+        (lambda _: config(in_list_max_values=-1), prejoin.PlanError, "in_list_max_values"),
     ],
 )
 def test_wrong_arguments_are_named(call: Callable[[Any], Any], error: type[Exception], text: str) -> None:
@@ -125,12 +131,16 @@ def interrupted(work: Callable[[], Any], begun: Callable[[], bool]) -> None:
 
     presser = threading.Thread(target=interrupt, daemon=True)
     presser.start()
-    ended = False
-    with pytest.raises(KeyboardInterrupt):
+    ended = []
+
+    def run() -> None:
         work()
-        ended = True
+        ended.append(True)
         presser.join()
         time.sleep(1)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
     assert not ended
 
 
@@ -140,9 +150,7 @@ SOURCES_TO_INTERRUPT = {"Python": lambda: endless(pa.record_batch({"k": [1]})), 
 @pytest.mark.parametrize("make", SOURCES_TO_INTERRUPT.values(), ids=SOURCES_TO_INTERRUPT)
 def test_ctrl_c_ends_preparing(make: Callable[[], Any], pool: prejoin.MemoryPool) -> None:
     """S7, S20: while batches are pulled; everything is given back."""
-    source = make()
-    interrupted(lambda: prejoin.prepare(source, "k", pool=pool), lambda: pool.reserved > 0)
-    del source
+    interrupted(lambda: prejoin.prepare(make(), "k", pool=pool), lambda: pool.reserved > 0)
     gc.collect()
     assert pool.reserved == 0
 

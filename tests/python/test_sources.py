@@ -147,12 +147,12 @@ def test_an_error_opening_a_partition_comes_back() -> None:
     build = prejoin.prepare(NUMBERS, "k")
 
     def opened(result: Any) -> Any:
-        def open(_: int) -> Any:
+        def give(_: int) -> Any:
             if isinstance(result, BaseException):
                 raise result
             return result
 
-        source = prejoin.Source(open, schema=NUMBERS.schema, partitions=1)
+        source = prejoin.Source(give, schema=NUMBERS.schema, partitions=1)
         return prejoin.join(source, build).read_all()
 
     leave = SystemExit(3)
@@ -161,7 +161,7 @@ def test_an_error_opening_a_partition_comes_back() -> None:
     assert caught.value is leave
     with pytest.raises(TypeError, match="int was given"):
         opened(5)
-    with pytest.raises(prejoin.PlanError, match='"v".*Int32'):
+    with pytest.raises(prejoin.PlanError, match=r'"v".*Int32'):
         opened(NUMBERS.cast(pa.schema([("k", pa.int64()), ("v", pa.int32())])))
     assert opened(NUMBERS.to_pandas(types_mapper=pd.ArrowDtype)).num_rows == 5
 
@@ -177,7 +177,7 @@ def test_an_error_opening_a_partition_comes_back() -> None:
         (lambda: prejoin.Source.partitioned(5), TypeError, "int was given"),  # type: ignore[arg-type]
         (lambda: prejoin.Source(NUMBERS, ordering=["zz"]), prejoin.PlanError, 'ordering names column "zz".*"k", "v"'),
         (lambda: prejoin.Source(NUMBERS, ordering=[2]), prejoin.PlanError, "ordering names column 2, there are 2"),
-        (lambda: prejoin.Source(NUMBERS, equal=["kv"]), TypeError, "equal lists pairs"),
+        (lambda: prejoin.Source(NUMBERS, equal=["kv"]), TypeError, "equal lists pairs"),  # type: ignore[list-item]
         (lambda: prejoin.Source(NUMBERS, schema=TEXTS.schema), prejoin.PlanError, '"v"'),
         (lambda: prejoin.Source(NUMBERS, schema=5), TypeError, "a schema is"),  # type: ignore[arg-type]
     ],
