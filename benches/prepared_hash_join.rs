@@ -1,6 +1,6 @@
-//! What a prepared build saves (S50): the same joins with a build of their own each (rebuild), with one prepared in the timed
-//! part (cold) and with one prepared before (warm); beside them the least that any join must do (take: the output columns
-//! by known rows) and the cost of the frame alone (empty: spawn, barrier, join of the tasks).
+//! What a prepared build saves (S50): the same joins with a build of their own each (rebuild), with one prepared in the
+//! timed part (cold) and with one prepared before (warm); beside them the least that any join must do (take: the output
+//! columns by known rows) and the cost of the frame alone (empty: spawn, barrier, join of the tasks).
 //!
 //! `cargo bench --bench prepared_hash_join`; a table of ratios follows the last case.
 

@@ -1,6 +1,6 @@
-//! Prepared builds as their users see them: preparing, attaching, running, and what is told about them. Of the tests that
-//! S51 names, those of admission are in `build.rs` and `memory.rs`, those of membership in `filter.rs`, and the oracle's is
-//! in `join.rs`.
+//! Prepared builds as their users see them: preparing, attaching, running, and what is told about them. Of the tests
+//! that S51 names, those of admission are in `build.rs` and `memory.rs`, those of membership in `filter.rs`, and the
+//! oracle's is in `join.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -86,8 +86,8 @@ fn assert_plan_error<T: fmt::Debug>(result: Result<T>, text: &str) {
     }
 }
 
-/// S27, S31, S1: the placeholder has the replaced source's schema and nothing else of it, and is never executed; the probe
-/// side's order stays; a reset join runs again, batch for batch.
+/// S27, S31, S1: the placeholder has the replaced source's schema and nothing else of it, and is never executed; the
+/// probe side's order stays; a reset join runs again, batch for batch.
 #[test]
 fn placeholder_properties_and_reset() {
     let pool = unlimited();
@@ -144,7 +144,11 @@ fn properties_follow_kind_and_projection() {
     assert_eq!(known(JoinType::ProbeMark, None), (vec![0, 1], vec![]));
     assert_eq!(known(JoinType::BuildSemi, None), (vec![1], vec![]));
     // Several build partitions are collected one after the other.
+<<<<<<< HEAD
     assert!(of(JoinType::BuildAnti, None, 2).ordering.is_empty());
+=======
+    assert_eq!(of(JoinType::BuildAnti, None, 2).ordering, [] as [usize; 0]);
+>>>>>>> main
     // The build key stands for the probe key; where neither comes out, no order is known.
     assert_eq!(known(JoinType::Inner, Some(vec![3, 0])), (vec![1, 0], vec![]));
     assert_eq!(known(JoinType::Inner, Some(vec![1, 3])), (vec![], vec![]));
@@ -453,8 +457,8 @@ fn revalidates_public_keys_at_execution() {
     assert_plan_error(ordinary.execute(0, &options), "as many build as probe partitions");
 }
 
-/// S2, S3: what is not eligible is refused before the input is asked for its first batch, by column and type; nothing is
-/// charged.
+/// S2, S3: what is not eligible is refused before the input is asked for its first batch, by column and type; nothing
+/// is charged.
 #[test]
 fn rejects_view_payload_before_consumption() {
     let pool = unlimited();
@@ -642,7 +646,8 @@ const KINDS: [JoinType; 8] = [
     JoinType::BuildAnti,
 ];
 
-/// S45: one line and the tree show mode, kind, keys, predicate, projection, limit, null equality, and the prepared rows.
+/// S45: one line and the tree show mode, kind, keys, predicate, projection, limit, null equality, and the prepared
+/// rows.
 #[test]
 fn explain_shows_every_choice() {
     let pool = unlimited();
@@ -848,11 +853,18 @@ fn joins() -> impl Strategy<Value = HashJoin> {
 proptest! {
     /// S48: an unattached join comes back as it was; no damage to its bytes makes more than a plan error.
     #[test]
-    fn joins_travel_as_bytes(join in joins(), cut: prop::sample::Index, flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+    fn joins_travel_as_bytes(
+        join in joins(),
+        cut: prop::sample::Index,
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let fields = |join: &HashJoin| {
+            let keys = (join.on.clone(), join.null_equality.clone(), join.join_type, join.null_aware);
+            (keys, join.filter.clone(), join.projection.clone(), join.limit, join.mode)
+        };
         let bytes = join.to_bytes().unwrap();
         let back = HashJoin::from_bytes(&bytes).unwrap();
-        prop_assert_eq!((&back.on, back.join_type, &back.null_equality, &back.filter), (&join.on, join.join_type, &join.null_equality, &join.filter));
-        prop_assert_eq!((&back.projection, back.limit, back.mode, back.null_aware), (&join.projection, join.limit, join.mode, join.null_aware));
+        prop_assert_eq!(fields(&back), fields(&join));
         prop_assert_eq!(back.build_source().schema(), join.build_source().schema());
         prop_assert_eq!(back.probe_source().schema(), join.probe_source().schema());
         prop_assert_eq!(back.explain(ExplainFormat::Tree), join.explain(ExplainFormat::Tree));

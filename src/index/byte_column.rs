@@ -62,7 +62,7 @@ impl ByteColumn for Views<'_> {
     }
 }
 
-/// True for the types that [`with_bytes`] reads.
+/// True for the types that [`Bytes`] reads.
 pub(super) fn is_bytes(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(data_type, Utf8 | LargeUtf8 | Binary | LargeBinary | Utf8View | BinaryView | FixedSizeBinary(_))
@@ -79,7 +79,7 @@ fn fixed_width(data_type: &DataType) -> Option<usize> {
 }
 
 /// The bytes of a fixed-width array's values.
-pub(super) fn fixed(array: &dyn Array) -> Fixed<'_> {
+fn fixed(array: &dyn Array) -> Fixed<'_> {
     let (width, data): (usize, &[u8]) = match array.data_type() {
         DataType::Decimal128(..) => (16, array.as_primitive::<Decimal128Type>().values().inner()),
         DataType::Decimal256(..) => (32, array.as_primitive::<Decimal256Type>().values().inner()),
@@ -92,39 +92,58 @@ pub(super) fn fixed(array: &dyn Array) -> Fixed<'_> {
     Fixed { width, data }
 }
 
-/// Evaluates `$body` with `$bytes` as the [`ByteColumn`] of an array of a byte type.
-macro_rules! with_bytes {
-    ($array:expr, |$bytes:ident| $body:expr) => {{
-        use arrow_array::cast::AsArray;
-        use arrow_schema::DataType;
-        use $crate::index::byte_column::{Offsets, Views, fixed};
-        let array: &dyn arrow_array::Array = $array;
-        macro_rules! offsets {
-            ($values:expr) => {{
-                let values = $values;
-                let $bytes = Offsets { offsets: values.value_offsets(), data: values.value_data() };
-                $body
-            }};
+/// A byte column of any type. Loops over many rows match once and run on the column inside.
+pub(super) enum Bytes<'a> {
+    Offsets(Offsets<'a, i32>),
+    LargeOffsets(Offsets<'a, i64>),
+    Fixed(Fixed<'a>),
+    Views(Views<'a>),
+}
+
+impl<'a> Bytes<'a> {
+    /// Reads an array for which [`is_bytes`] holds.
+    pub(super) fn of(array: &'a dyn Array) -> Self {
+        fn offsets<T: ByteArrayType>(array: &dyn Array) -> Offsets<'_, T::Offset> {
+            let array = array.as_bytes::<T>();
+            Offsets { offsets: array.value_offsets(), data: array.value_data() }
         }
-        macro_rules! views {
-            ($values:expr) => {{
-                let values = $values;
-                let $bytes = Views { views: values.views().inner(), buffers: values.data_buffers() };
-                $body
-            }};
+        fn views<T: ByteViewType>(array: &dyn Array) -> Views<'_> {
+            let array = array.as_byte_view::<T>();
+            Views { views: array.views().inner(), buffers: array.data_buffers() }
         }
         match array.data_type() {
-            DataType::Utf8 => offsets!(array.as_string::<i32>()),
-            DataType::LargeUtf8 => offsets!(array.as_string::<i64>()),
-            DataType::Binary => offsets!(array.as_binary::<i32>()),
-            DataType::LargeBinary => offsets!(array.as_binary::<i64>()),
-            DataType::Utf8View => views!(array.as_string_view()),
-            DataType::BinaryView => views!(array.as_binary_view()),
-            _ => {
-                let $bytes = fixed(array);
-                $body
-            }
+            DataType::Utf8 => Self::Offsets(offsets::<Utf8Type>(array)),
+            DataType::LargeUtf8 => Self::LargeOffsets(offsets::<LargeUtf8Type>(array)),
+            DataType::Binary => Self::Offsets(offsets::<BinaryType>(array)),
+            DataType::LargeBinary => Self::LargeOffsets(offsets::<LargeBinaryType>(array)),
+            DataType::Utf8View => Self::Views(views::<StringViewType>(array)),
+            DataType::BinaryView => Self::Views(views::<BinaryViewType>(array)),
+            _ => Self::Fixed(fixed(array)),
         }
-    }};
+    }
 }
-pub(super) use with_bytes;
+
+impl ByteColumn for Bytes<'_> {
+    #[inline(always)]
+    fn slot(&self, row: usize) -> (&[u8], usize, usize) {
+        match self {
+            Self::Offsets(bytes) => bytes.slot(row),
+            Self::LargeOffsets(bytes) => bytes.slot(row),
+            Self::Fixed(bytes) => bytes.slot(row),
+            Self::Views(bytes) => bytes.slot(row),
+        }
+    }
+}
+
+/// Evaluates `$body` with `$column` as the column inside of a [`Bytes`].
+macro_rules! with_column {
+    ($bytes:expr, |$column:ident| $body:expr) => {
+        match $bytes {
+            Bytes::Offsets($column) => $body,
+            Bytes::LargeOffsets($column) => $body,
+            Bytes::Fixed($column) => $body,
+            Bytes::Views($column) => $body,
+        }
+    };
+}
+pub(super) use with_column;

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
-use super::byte_column::{ByteColumn, with_bytes};
+use super::byte_column::{ByteColumn, Bytes, with_column};
 use super::hash_build::{Built, build};
 use super::hits::ProbeStage;
 use super::partition::Source;
@@ -104,27 +104,31 @@ fn lanes<const L: usize>(number: u128) -> [u32; L] {
     std::array::from_fn(|lane| (number >> (32 * lane)) as u32)
 }
 
-struct ByteKeys<'a, B> {
-    bytes: B,
+struct ByteKeys<'a> {
+    bytes: Bytes<'a>,
     nulls: Option<&'a NullBuffer>,
     shape: Shape,
     collide: u64,
 }
 
 /// Keys of a length that no build key has are left out, like nulls.
-impl<B: ByteColumn> ByteKeys<'_, B> {
+impl ByteKeys<'_> {
     #[inline(always)]
     fn live(&self, row: usize, len: usize) -> bool {
         self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row))
     }
 
     /// Fills `stage` with short keys as numbers, and their hashes.
-    #[inline(always)]
     fn hash_numbers(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+        with_column!(&self.bytes, |bytes| self.numbers(bytes, seed, start, len, stage))
+    }
+
+    #[inline(never)]
+    fn numbers(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         let (rows, hashes, numbers) = stage.room(len);
         let mut n = 0;
         for row in start..start + len {
-            let (data, at, len) = self.bytes.slot(row);
+            let (data, at, len) = bytes.slot(row);
             let live = self.live(row, len);
             let number = self.shape.number((data, at, if live { len } else { 0 }));
             rows[n] = row as u32;
@@ -136,12 +140,16 @@ impl<B: ByteColumn> ByteKeys<'_, B> {
     }
 
     /// Fills `stage` with the hashes of keys of any length.
-    #[inline(always)]
     fn hash_long(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+        with_column!(&self.bytes, |bytes| self.long(bytes, seed, start, len, stage))
+    }
+
+    #[inline(never)]
+    fn long(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         let (rows, hashes, _) = stage.room(len);
         let mut n = 0;
         for row in start..start + len {
-            let (data, at, len) = self.bytes.slot(row);
+            let (data, at, len) = bytes.slot(row);
             if self.live(row, len) {
                 rows[n] = row as u32;
                 hashes[n] = hash::collide(hash::bytes(&data[at..at + len], seed), self.collide);
@@ -152,7 +160,7 @@ impl<B: ByteColumn> ByteKeys<'_, B> {
     }
 }
 
-impl<const L: usize, B: ByteColumn> Source<L> for ByteKeys<'_, B> {
+impl<const L: usize> Source<L> for ByteKeys<'_> {
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         match self.shape.lanes {
             0 => self.hash_long(seed, start, len, stage),
@@ -183,27 +191,25 @@ impl BytesIndex {
     ) -> Result<(Self, RowGroups, usize, u32)> {
         let (rows, nulls, collide) = (column.len(), null_rows(column), context.config.collide);
         let nulls = nulls.as_ref();
-        with_bytes!(column, |bytes| {
-            let shape = Shape::of(&bytes, rows, nulls);
-            let keys = ByteKeys { bytes, nulls, shape, collide };
-            macro_rules! table {
-                ($kind:ident, $buckets_per_key:expr) => {{
-                    let Built { table, seed, groups, num_keys, null_group } =
-                        build(&keys, rows, nulls, nulls_equal, $buckets_per_key, context)?;
-                    let column = (shape.lanes == 0).then(|| column.clone());
-                    let table = Tables::$kind(table);
-                    let this = Self { table, shape, seed, collide, column, groups: groups.clone() };
-                    Ok((this, groups, num_keys, null_group))
-                }};
-            }
-            // More buckets tell more absent keys from the directory alone; the wider the tuples, the fewer fit the budget.
-            match shape.lanes {
-                0 => table!(Hashes, 1.25),
-                2 => table!(Two, 1.25),
-                3 => table!(Three, 0.75),
-                _ => table!(Four, 0.75),
-            }
-        })
+        let bytes = Bytes::of(column);
+        let shape = with_column!(&bytes, |bytes| Shape::of(bytes, rows, nulls));
+        let keys = ByteKeys { bytes, nulls, shape, collide };
+        macro_rules! table {
+            ($kind:ident, $buckets_per_key:expr) => {{
+                let Built { table, seed, groups, num_keys, null_group } =
+                    build(&keys, rows, nulls, nulls_equal, $buckets_per_key, context)?;
+                let column = (shape.lanes == 0).then(|| column.clone());
+                let this = Self { table: Tables::$kind(table), shape, seed, collide, column, groups: groups.clone() };
+                Ok((this, groups, num_keys, null_group))
+            }};
+        }
+        // More buckets tell more absent keys from the directory alone; the wider the tuples, the fewer fit the budget.
+        match shape.lanes {
+            0 => table!(Hashes, 1.25),
+            2 => table!(Two, 1.25),
+            3 => table!(Three, 0.75),
+            _ => table!(Four, 0.75),
+        }
     }
 
     pub(super) fn memory_size(&self) -> usize {
@@ -212,30 +218,27 @@ impl BytesIndex {
 
     pub(super) fn probe(&self, column: &ArrayRef, start: usize, len: usize, hits: &mut Hits) {
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
-        with_bytes!(column, |bytes| {
-            let keys = ByteKeys { bytes, nulls, shape: self.shape, collide: self.collide };
-            with_table!(
-                &self.table,
-                |table| hits.stages(start, len, &NumberProbe { keys, table, seed: self.seed }),
-                |table| match &self.column {
-                    Some(column) => with_bytes!(column, |build| {
-                        let groups = &self.groups;
-                        hits.stages(start, len, &LongProbe { keys, table, seed: self.seed, build, groups });
-                    }),
-                    None => debug_assert!(false, "a table of hashes without its keys"),
+        let keys = ByteKeys { bytes: Bytes::of(column), nulls, shape: self.shape, collide: self.collide };
+        let (seed, groups) = (self.seed, &self.groups);
+        with_table!(&self.table, |table| hits.stages(start, len, &NumberProbe { keys, table, seed }), |table| {
+            match &self.column {
+                Some(build) => {
+                    let build = Bytes::of(build);
+                    hits.stages(start, len, &LongProbe { keys, table, seed, build, groups });
                 }
-            )
-        });
+                None => debug_assert!(false, "a table of hashes without its keys"),
+            }
+        })
     }
 }
 
-struct NumberProbe<'a, B, const L: usize> {
-    keys: ByteKeys<'a, B>,
+struct NumberProbe<'a, const L: usize> {
+    keys: ByteKeys<'a>,
     table: &'a Table<L>,
     seed: u64,
 }
 
-impl<B: ByteColumn, const L: usize> ProbeStage for NumberProbe<'_, B, L> {
+impl<const L: usize> ProbeStage for NumberProbe<'_, L> {
     #[inline(always)]
     fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
         self.keys.hash_numbers(self.seed, start, len, stage);
@@ -244,15 +247,15 @@ impl<B: ByteColumn, const L: usize> ProbeStage for NumberProbe<'_, B, L> {
     }
 }
 
-struct LongProbe<'a, B, C> {
-    keys: ByteKeys<'a, B>,
+struct LongProbe<'a> {
+    keys: ByteKeys<'a>,
     table: &'a Table<1>,
     seed: u64,
-    build: C,
+    build: Bytes<'a>,
     groups: &'a RowGroups,
 }
 
-impl<B: ByteColumn, C: ByteColumn> ProbeStage for LongProbe<'_, B, C> {
+impl ProbeStage for LongProbe<'_> {
     #[inline(always)]
     fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
         self.keys.hash_long(self.seed, start, len, stage);

@@ -32,8 +32,8 @@ impl HashJoin {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         if self.prepared_build().is_some() {
             return not_supported!(
-                "a join with an attached prepared build is not serialized: the rows and their index stay where they are; \
-                 serialize the join before attaching, and attach a prepared build of the receiver"
+                "a join with an attached prepared build is not serialized: the rows and their index stay where they \
+                 are; serialize the join before attaching, and attach a prepared build of the receiver"
             );
         }
         self.check()?;

@@ -54,11 +54,13 @@ impl HashJoin {
     ///
     /// Rows come in probe order, so the probe source's order holds unless unmatched build rows follow at the end; kinds
     /// that give build rows alone give them in build order. Build rows beside a probe row come in build order too, but
-    /// start anew with each probe row, so the build source's order adds nothing of its own: (probe key, build column) is an
-    /// order where the build column equals the key. What a source declared goes with it when a prepared build replaces it.
+    /// start anew with each probe row, so the build source's order adds nothing of its own: (probe key, build column)
+    /// is an order where the build column equals the key. What a source declared goes with it when a prepared build
+    /// replaces it.
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) if the join is not valid, or a source declares columns that it does not have.
+    /// [`Error::Plan`](crate::Error::Plan) if the join is not valid, or a source declares columns that it does not
+    /// have.
     pub fn properties(&self) -> Result<Properties> {
         let (output, _) = self.check()?;
         let (build, probe) = (self.build_source(), self.probe_source());

@@ -127,7 +127,8 @@ impl Source {
         self.change(|inner| inner.rows = Some(rows))
     }
 
-    /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. A source of its own identity.
+    /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. A source
+    /// of its own identity.
     #[must_use]
     pub fn with_ordering(self, columns: Vec<usize>) -> Self {
         self.change(|inner| inner.ordering = columns)

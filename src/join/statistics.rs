@@ -47,9 +47,9 @@ pub struct Statistics {
 impl HashJoin {
     /// Row counts before the join runs.
     ///
-    /// The output is guessed as if every probe row met as many build rows as a build key has on average, and a predicate
-    /// kept every pair, so it is a figure of the upper end. Without a known probe side it is that of as many probe rows as
-    /// there are build rows. A guess is never 0.
+    /// The output is guessed as if every probe row met as many build rows as a build key has on average, and a
+    /// predicate kept every pair, so it is a figure of the upper end. Without a known probe side it is that of as many
+    /// probe rows as there are build rows. A guess is never 0.
     pub fn statistics(&self) -> Statistics {
         let prepared = self.prepared_build();
         let build = prepared.map_or(self.build_source().num_rows(), |prepared| Some(prepared.num_rows()));

@@ -87,9 +87,8 @@ def source(side: Any) -> Any:
     return iter(side) if isinstance(side, list) else side
 
 
-def hash_join(case: Case, probe: Any) -> prejoin.HashJoin:
+def hash_join(case: Case, probe: Any, **options: Any) -> prejoin.HashJoin:
     params, build = case["params"], schema_of(case["build"])
-    options: dict[str, Any] = {}
     if case["residual_expr"] is not None:
         options["where"] = where(case["residual_expr"])
     if "fetch" in params:
@@ -106,12 +105,12 @@ def prepare(case: Case) -> prejoin.PreparedBuild:
     return hash_join(case, schema_of(case["probe"])).prepare_build(source(case["build"]))
 
 
-def execute(case: Case, prepared: prejoin.PreparedBuild) -> pa.RecordBatchReader:
+def execute(case: Case, prepared: prejoin.PreparedBuild, **options: Any) -> pa.RecordBatchReader:
     probe = source(case["probe"])
     if isinstance(case["probe"], list):
         probe = pa.RecordBatchReader.from_batches(schema_of(case["probe"]), probe)
-    options = {"batch_size": case["params"]["batch_size"]} if "batch_size" in case["params"] else {}
-    return hash_join(case, probe).with_prepared_build(prepared).execute(**options)
+    size = {"batch_size": case["params"]["batch_size"]} if "batch_size" in case["params"] else {}
+    return hash_join(case, probe, **options).with_prepared_build(prepared).execute(**size)
 
 
 def outcome(work: Callable[[], Any]) -> Any:
@@ -163,6 +162,27 @@ def _threads(case: Case, prepared: prejoin.PreparedBuild) -> None:
     for thread in threads:
         thread.join()
     assert not failures, failures[0]
+
+
+def _filter_safe(case: Case, prepared: prejoin.PreparedBuild) -> None:
+    """The join gives the same rows of a probe that its filter went through first."""
+    keys = [probe for _, probe in case["on"]]
+    dynamic = prejoin.DynamicFilter(schema_of(case["probe"]), keys)
+    list(execute(case, prepared, dynamic_filter=dynamic))
+    assert dynamic.is_complete
+    batches = case["probe"] if isinstance(case["probe"], list) else case["probe"].to_batches()
+    masks = [dynamic.evaluate(batch) for batch in batches]
+    if case["how"] in ("right", "full", "right_anti"):
+        assert all(all(mask.to_pylist()) for mask in masks)
+    # Row by row: pyarrow filters no views.
+    kept = [
+        batch.slice(row, 1)
+        for batch, mask in zip(batches, masks, strict=True)
+        for row, keep in enumerate(mask.to_pylist())
+        if keep
+    ]
+    filtered = {**case, "probe": pa.Table.from_batches(kept, schema_of(case["probe"]))}
+    verify(filtered, run(filtered, prepared), "filtered")
 
 
 def _null_extended(case: Case, prepared: prejoin.PreparedBuild) -> None:
@@ -248,6 +268,7 @@ RUN: dict[str, Callable[[Case, Any], None]] = {
     "threads": _threads,
     "repeat": _repeat,
     "fetch_subset": lambda case, prepared: verify(case, run(case, prepared), "fetch"),
+    "filter_safe": _filter_safe,
     "null_extended": _null_extended,
     "types_kept": _types_kept,
     "metadata_kept": _metadata_kept,
