@@ -300,8 +300,8 @@ class DynamicFilter:
     Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
     then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
     unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
-    independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may outlive
-    its join, and `await filter` waits until it is complete.
+    independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
+    outlive its join, and `await filter` waits until it is complete.
 
     Raises PlanError for columns that do not exist.
 
@@ -333,7 +333,7 @@ class DynamicFilter:
         The build is made by the thread that first pulls from the join: another one may wait.
         """
 
-    def __await__(self) -> Generator[Any, None, None]: ...
+    def __await__(self) -> Generator[Any]: ...
     def evaluate(self, batch: ArrowArrayExportable) -> pa.BooleanArray:
         """The rows of `batch` that can match, without nulls; all rows until the filter is complete.
 
@@ -608,8 +608,12 @@ def lit(
     Raises TypeError for other values, PlanError for a number that is too large.
     """
 
-def read_all(source: Rows, schema: ArrowSchemaExportable | None = None, pool: MemoryPool | None = None) -> pa.Table:
+def read_all(source: Any, schema: ArrowSchemaExportable | None = None, pool: MemoryPool | None = None) -> pa.Table:
     """Every batch of a source as one table; for tests. `pool` holds copies for alignment while the call lasts."""
 
-def read(source: Rows, schema: ArrowSchemaExportable | None = None) -> pa.RecordBatchReader:
+def read(source: Any, schema: ArrowSchemaExportable | None = None) -> pa.RecordBatchReader:
     """The batches of a source as a reader that asks for them one by one; for tests."""
+
+def _probe_steps() -> int: ...
+def _load_expr(bytes: bytes) -> Expr: ...
+def _load_join(bytes: bytes, build: Any, probe: Any) -> HashJoin: ...

@@ -1,6 +1,7 @@
 """Types of arguments and results, for annotations.
 
-The protocols are the Arrow PyCapsule interface; pyarrow, polars, pandas, duckdb, nanoarrow and arro3 objects have it.
+The protocols are the Arrow PyCapsule interface as far as it is used here; objects of pyarrow, polars, pandas, duckdb,
+nanoarrow and arro3 have it.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ class ArrowSchemaExportable(Protocol):
 class ArrowArrayExportable(Protocol):
     """One batch of rows: `pyarrow.RecordBatch` and the like."""
 
-    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_array__(self) -> Any:
         """Schema and rows as two PyCapsules."""
 
 
 class ArrowStreamExportable(Protocol):
     """Any number of batches: a table, a frame, a reader, a relation."""
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self) -> Any:
         """A stream of batches as a PyCapsule."""
 
 

@@ -175,6 +175,7 @@ fn pick(positions: &UInt64Array, values: &ArrayRef, target: &DataType) -> Result
 }
 
 /// Of a dictionary or run-end encoded array: the position of each row's value (null where the row is), and the values.
+#[allow(clippy::unnecessary_cast)] // the macro makes one arm for each key type, UInt64 among them
 pub(crate) fn positions(array: &ArrayRef) -> Result<Option<(UInt64Array, ArrayRef)>> {
     Ok(match array.data_type() {
         DataType::Dictionary(_, _) => downcast_dictionary_array!(

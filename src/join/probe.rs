@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{ArrowError, SchemaRef};
 use arrow_select::concat::concat_batches;
 
 use super::JoinType;
@@ -18,7 +18,7 @@ use super::output::{Output, OutputColumn, Source};
 use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
 use crate::build::PreparedBuild;
 use crate::cancel::Cancel;
-use crate::error::{Result, internal_err, plan_err};
+use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Predicate, Side};
 use crate::index::{Hits, NONE};
 use crate::memory::Pool;
@@ -96,7 +96,7 @@ impl ProbePlan {
             return Ok(joined);
         }
         probe.finish()?;
-        Ok(concat_batches(&self.output.schema, [&joined, &probe.drain()?])?)
+        one_batch(&self.output.schema, &[joined, probe.drain()?])
     }
 }
 
@@ -242,7 +242,7 @@ impl Probe {
         }
         match batches.len() {
             1 => Ok(batches.remove(0)),
-            _ => Ok(concat_batches(&self.plan.output.schema, &batches)?),
+            _ => one_batch(&self.plan.output.schema, &batches),
         }
     }
 
@@ -436,6 +436,21 @@ impl<'a> Sides<'a> {
     fn probe(&self, column: usize) -> Result<ArrayRef> {
         gather(self.probe_rows.column(column), self.probe)
     }
+}
+
+/// The pieces of an output as one batch.
+fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> {
+    let too_large = |what: &str| {
+        Error::Execution(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
+    };
+    let rows = pieces.iter().try_fold(0_usize, |rows, piece| rows.checked_add(piece.num_rows()));
+    if rows.is_none_or(|rows| rows > i32::MAX as usize) {
+        return Err(too_large("it has more than 2^31-1 rows"));
+    }
+    concat_batches(schema, pieces).map_err(|error| match error {
+        ArrowError::OffsetOverflowError(_) => too_large("a column has more than 2 GiB"),
+        other => other.into(),
+    })
 }
 
 /// Nullability and metadata may differ from the schema, names and types may not.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,8 +25,8 @@ use crate::join::DynamicFilter;
 /// Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
 /// then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
 /// unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
-/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may outlive
-/// its join, and `await filter` waits until it is complete.
+/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
+/// outlive its join, and `await filter` waits until it is complete.
 ///
 /// Raises PlanError for columns that do not exist.
 ///
@@ -129,9 +129,11 @@ impl PyDynamicFilter {
 }
 
 fn boolean_array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
-    static SCHEMA: PyOnceLock<PySchema> = PyOnceLock::new();
-    let field = Field::new("mask", DataType::Boolean, false);
-    let schema = SCHEMA.get_or_try_init(py, || PySchema::new(py, Arc::new(Schema::new(vec![field]))))?;
-    let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
-    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+    static SCHEMA: PyOnceLock<(SchemaRef, PySchema)> = PyOnceLock::new();
+    let (schema, object) = SCHEMA.get_or_try_init(py, || -> PyResult<_> {
+        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("mask", DataType::Boolean, false)]));
+        Ok((schema.clone(), PySchema::new(py, schema)?))
+    })?;
+    let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(Error::from)?;
+    object.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
 }

@@ -12,7 +12,11 @@ use super::signals::{detach_if_long, interruptible};
 use crate::error::Result;
 use crate::join::{HashJoin, JoinStream, RunOptions};
 
-/// Options of a run; without `batch_size` its output is not cut.
+/// A result that is one batch is made of pieces of this many rows: their row numbers are held one piece at a time, and
+/// a signal is seen between them.
+const PIECE_ROWS: usize = 1 << 20;
+
+/// Options of a run; without `batch_size` they are those of a result that is one batch.
 pub(crate) fn run_options(
     batch_size: Option<usize>,
     pool: Option<&Bound<'_, PyMemoryPool>>,
@@ -22,7 +26,7 @@ pub(crate) fn run_options(
         return Err(plan("batch_size is a number of rows of at least 1, 0 was given"));
     }
     Ok(RunOptions {
-        batch_size: batch_size.unwrap_or(usize::MAX),
+        batch_size: batch_size.unwrap_or(PIECE_ROWS),
         pool: PyMemoryPool::resolve(pool),
         config: config_of(config),
         cancel: interruptible(),

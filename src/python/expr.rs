@@ -172,7 +172,8 @@ impl PyExpr {
     /// Refused: `a and b` would drop a side silently.
     fn __bool__(&self) -> PyResult<bool> {
         Err(type_error(
-            "a condition on columns has no truth value of its own; combine conditions with & | ~, not with and, or, not",
+            "a condition on columns has no truth value of its own; combine conditions with & | ~, not with \
+             and, or, not",
         ))
     }
 

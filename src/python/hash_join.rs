@@ -607,8 +607,8 @@ fn mode_of(mode: &str) -> Result<PartitionMode> {
     }
 }
 
-/// `on=`: a list of keys, each a pair (build key, probe key) or one name or position that serves both sides; or one such
-/// name. A key is a name, a position or a column expression.
+/// `on=`: a list of keys, each a pair (build key, probe key) or one name or position that serves both sides; or one
+/// such name. A key is a name, a position or a column expression.
 fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
     let refused = || {
         plan(format!(

@@ -194,8 +194,8 @@ pub(crate) fn join_type(how: &str) -> Result<JoinType> {
         "build_anti" => JoinType::BuildAnti,
         _ => {
             return plan_err!(
-                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, build_anti \
-                 (left keeps probe rows, right keeps build rows)"
+                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
+                 build_anti (left keeps probe rows, right keeps build rows)"
             );
         }
     })
@@ -230,8 +230,8 @@ fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     }
     let refused = |_| {
         plan(format!(
-            "on is a column name, a list of names that both sides have, or a mapping {{probe name: build name}}; {} was given \
-             (pairs are not taken, since their order would have to be guessed)",
+            "on is a column name, a list of names that both sides have, or a mapping {{probe name: build name}}; \
+             {} was given (pairs are not taken, since their order would have to be guessed)",
             on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
         ))
     };
@@ -287,7 +287,8 @@ fn plan_join(build: &Arc<PreparedBuild>, options: &Options, probe: &SchemaRef) -
             let probe_name = |(&key, &name): (&usize, &&str)| match pairs.iter().find(|(_, build)| build == name) {
                 Some((probe, _)) if pairs.len() == build_keys.len() => Ok((key, probe.clone())),
                 _ => plan_err!(
-                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the columns that are joined",
+                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the \
+                     columns that are joined",
                     pairs.iter().map(|(_, build)| build).collect::<Vec<_>>(),
                     build_keys
                 ),
@@ -332,7 +333,8 @@ fn plan_join(build: &Arc<PreparedBuild>, options: &Options, probe: &SchemaRef) -
         // Names that the probe side repeats by itself are its own affair.
         if !seen.insert(name) && i >= probe_part {
             return plan_err!(
-                "the output would have two columns {name:?}; choose another suffix= (probe columns: {}; build columns: {})",
+                "the output would have two columns {name:?}; choose another suffix= (probe columns: {}; \
+                 build columns: {})",
                 names(probe),
                 names(schema)
             );

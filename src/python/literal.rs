@@ -39,7 +39,8 @@ pub(super) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
         value if value.hasattr(intern!(py, "__index__"))? => integer(&value.call_method0(intern!(py, "__index__"))?)?,
         other => {
             return Err(type_error(format!(
-                "a literal is None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal; {} was given",
+                "a literal is None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal; \
+                 {} was given",
                 type_name(other)
             )));
         }

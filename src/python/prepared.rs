@@ -93,7 +93,7 @@ impl PyPreparedBuild {
 
     /// Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none.
     #[getter]
-    fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>>> {
+    fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Pair<'py>>>> {
         guarded(|| {
             let one = |bounds: &Bounds| Ok((scalar(py, bounds.min())?, scalar(py, bounds.max())?));
             self.build.bounds().iter().map(|bounds| bounds.as_ref().map(one).transpose()).collect()
@@ -148,6 +148,8 @@ impl PyPreparedBuild {
         )
     }
 }
+
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// The one row of `array`.
 fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {

@@ -1,5 +1,6 @@
 //! `prejoin.Source`, and what else Python code may give as a side of a join.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -271,6 +272,7 @@ fn known_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
 struct Part {
     object: Py<PyAny>,
     schema: SchemaRef,
+    opened: AtomicBool,
     first: Mutex<Option<Opened>>,
 }
 
@@ -278,20 +280,34 @@ impl Part {
     fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
         let opened = Opened::open(object, schema)?;
         let schema = opened.schema().clone();
-        Ok(Self { object: object.clone().unbind(), schema, first: Mutex::new(Some(opened)) })
+        let first = Mutex::new(Some(opened));
+        Ok(Self { object: object.clone().unbind(), schema, opened: AtomicBool::new(true), first })
     }
 
     fn unopened(object: &Bound<'_, PyAny>, schema: SchemaRef) -> Self {
-        Self { object: object.clone().unbind(), schema, first: Mutex::new(None) }
+        Self { object: object.clone().unbind(), schema, opened: AtomicBool::new(false), first: Mutex::new(None) }
     }
 
     fn stream(&self) -> Result<BatchStream> {
         let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let opened = match first {
             Some(opened) => opened,
-            None => Python::attach(|py| Opened::open(self.object.bind(py), Some(self.schema.clone())))?,
+            None => Python::attach(|py| self.reopen(self.object.bind(py)))?,
         };
         Ok(stream_of(opened))
+    }
+
+    /// An iterator gives its rows once; one that was read would be empty now, in silence.
+    fn reopen(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
+        let once = object.hasattr(intern!(object.py(), "__next__"))?;
+        if self.opened.swap(true, Ordering::Relaxed) && once {
+            return Err(plan(format!(
+                "this {} was read before and is empty now; give a source that can be read many times, or \
+                 join.replace() it",
+                type_name(object)
+            )));
+        }
+        Opened::open(object, Some(self.schema.clone()))
     }
 }
 

@@ -17,13 +17,13 @@ USERS = pa.table({"id": pa.array([1, 1_000_000, None, 1], pa.int64())})
 EVENTS = pa.record_batch({"at": list(range(6)), "id": pa.array([1, 2, None, 1_000_000, 5_000_000, 1], pa.int64())})
 
 
-def filtered(filter: prejoin.DynamicFilter, seen: list[int]) -> prejoin.Source:
+def filtered(dynamic: prejoin.DynamicFilter, seen: list[int]) -> prejoin.Source:
     """A scan that asks the filter, which is complete by then."""
 
     def scan(partition: int) -> Iterator[pa.RecordBatch]:
         assert partition == 0
-        assert filter.is_complete
-        batch = EVENTS.filter(filter.evaluate(EVENTS))
+        assert dynamic.is_complete
+        batch = EVENTS.filter(dynamic.evaluate(EVENTS))
         seen.append(batch.num_rows)
         yield batch
 
@@ -37,16 +37,16 @@ def filtered(filter: prejoin.DynamicFilter, seen: list[int]) -> prejoin.Source:
 def test_a_filter_knows_the_build_before_the_first_probe_batch(how: Any, null_equal: bool, kept: int) -> None:
     """S42: it drops no row that would match, and none at all where unmatched rows come out."""
     seen: list[int] = []
-    filter = prejoin.DynamicFilter(EVENTS.schema, ["id"])
-    assert filter.evaluate(EVENTS).to_pylist() == [True] * 6
-    join = prejoin.HashJoin(USERS, filtered(filter, seen), "id", how, null_equal=null_equal, dynamic_filter=filter)
+    dynamic = prejoin.DynamicFilter(EVENTS.schema, ["id"])
+    assert dynamic.evaluate(EVENTS).to_pylist() == [True] * 6
+    join = prejoin.HashJoin(USERS, filtered(dynamic, seen), "id", how, null_equal=null_equal, dynamic_filter=dynamic)
     plain = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", how, null_equal=null_equal)
     want = plain.execute().read_all()
     assert join.execute().read_all().equals(want)
     assert seen == [kept]
     attached = join.with_prepared_build(join.prepare_build(USERS))
-    assert attached.dynamic_filter is filter
-    assert not filter.is_complete  # S28: empty for the new run
+    assert attached.dynamic_filter is dynamic
+    assert not dynamic.is_complete  # S28: empty for the new run
     assert attached.execute().read_all().equals(want)
     assert seen == [kept, kept]
     assert "dynamic_filter=DynamicFilter [" in attached.explain()
@@ -77,8 +77,8 @@ def test_filters_of_two_consumers_are_independent() -> None:
 
 def test_a_filter_may_outlive_its_join(pool: prejoin.MemoryPool) -> None:
     """S24, S44: it holds the build, and gives it back when it goes."""
-    filter = prejoin.DynamicFilter(EVENTS, "id")
-    join = prejoin.HashJoin(USERS.schema, pa.table(EVENTS), "id", dynamic_filter=filter)
+    dynamic = prejoin.DynamicFilter(EVENTS, "id")
+    join = prejoin.HashJoin(USERS.schema, pa.table(EVENTS), "id", dynamic_filter=dynamic)
     prepared = join.prepare_build(USERS, pool=pool)
     held = prepared.reserved_bytes
     task = join.with_prepared_build(prepared)
@@ -86,37 +86,37 @@ def test_a_filter_may_outlive_its_join(pool: prejoin.MemoryPool) -> None:
     del join, task, prepared
     gc.collect()
     assert pool.reserved == held
-    assert filter.evaluate(EVENTS).to_pylist() == [True, False, False, True, False, True]
-    del filter
+    assert dynamic.evaluate(EVENTS).to_pylist() == [True, False, False, True, False, True]
+    del dynamic
     assert pool.reserved == 0
 
 
 def test_waiting_in_a_thread() -> None:
     """S42: blocking with timeout."""
-    filter = prejoin.DynamicFilter(EVENTS, "id")
-    join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=filter)
-    assert filter.wait_complete(0) is False
+    dynamic = prejoin.DynamicFilter(EVENTS, "id")
+    join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=dynamic)
+    assert dynamic.wait_complete(0) is False
     with pytest.raises(prejoin.PlanError, match="timeout"):
-        filter.wait_complete(-1)
+        dynamic.wait_complete(-1)
     answers: list[bool] = []
-    waiter = threading.Thread(target=lambda: answers.append(filter.wait_complete(60)))
+    waiter = threading.Thread(target=lambda: answers.append(dynamic.wait_complete(60)))
     waiter.start()
     reader = join.execute()
     assert not answers
     reader.read_next_batch()
     waiter.join(60)
     assert answers == [True]
-    assert filter.wait_complete() is True
+    assert dynamic.wait_complete() is True
 
 
 def test_waiting_in_an_event_loop() -> None:
     """S42: `await filter`, completed by another thread; cancelled waiters and closed loops harm nobody."""
-    filter = prejoin.DynamicFilter(EVENTS, "id")
-    join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=filter)
+    dynamic = prejoin.DynamicFilter(EVENTS, "id")
+    join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=dynamic)
 
     async def wait() -> bool:
-        await filter
-        return filter.is_complete
+        await dynamic
+        return dynamic.is_complete
 
     async def scenario() -> None:
         waiting = [asyncio.create_task(wait()) for _ in range(3)]

@@ -58,7 +58,7 @@ def sides(draw: st.DrawFn) -> tuple[list[str], list[Row], list[Row]]:
     return kinds, draw(rows), draw(rows)
 
 
-def cut(draw: st.DrawFn, rows: list[Row], kinds: list[str], payload: str) -> pa.Table:
+def cut(draw: Any, rows: list[Row], kinds: list[str], payload: str) -> pa.Table:
     """The rows as a table of chunks, each a slice out of a longer batch."""
     names = [*(f"k{i}" for i in range(len(kinds))), payload]
     types = [*(TYPES[kind] for kind in kinds), pa.int64()]
@@ -163,7 +163,7 @@ def test_a_remembered_join_is_not_mixed_up() -> None:
         pa.record_batch({"v": [1, 2], "k": [2, 3]}),
         pa.record_batch([pa.array([2, 3])], schema=pa.schema([pa.field("k", pa.int64(), nullable=False)])),
     ]
-    asked = [
+    asked: list[dict[str, Any]] = [
         {"how": how, "limit": limit, "suffix": suffix, "where": where}
         for how in ("inner", "left", "anti")
         for limit in (None, 1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import prejoin
-from prejoin import col
+from prejoin import _core, col
 
 USERS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
 EVENTS = pa.table({"user": [3, 1, 3, 9], "at": [1, 2, 3, 4]})
@@ -73,11 +73,11 @@ def test_small_things_round_trip() -> None:
     assert repr(pickle.loads(pickle.dumps(expr))) == repr(expr)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x02", b"\x01", b"\x01\xff", b"\x01" + b"\x06" * 10_000, b"\x01\x04\xff\xff"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x02", b"\x01", b"\x01\xff", b"\x01" + b"\x06" * 10_000, b"\x01\x04\xff\xff"]
+)
 def test_damaged_bytes_are_refused(damage: bytes) -> None:
-    from prejoin import _core
-
-    for load in (_core._load_expr, lambda data: _core._load_join(data, None, None)):  # type: ignore[attr-defined]
+    for load in (_core._load_expr, lambda data: _core._load_join(data, None, None)):
         with pytest.raises(prejoin.PlanError):
             load(damage)
 

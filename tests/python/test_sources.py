@@ -1,0 +1,217 @@
+"""Every kind of source as build and as probe side, with the real libraries."""
+
+from __future__ import annotations
+
+import gc
+import pathlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import arro3.core
+import duckdb
+import nanoarrow as na
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import prejoin
+from foreign import OneArgCapsule
+
+NUMBERS = pa.table({"k": pa.array([3, 1, None, 1], pa.int64()), "v": pa.array([30, 10, 0, 11], pa.int64())})
+TEXTS = pa.table({"k": pa.array([3, 1], pa.int64()), "s": pa.array(["drei", "eins"])})
+Make = Callable[[pa.Table, pathlib.Path], Any]
+
+
+def parquet(table: pa.Table, path: pathlib.Path) -> str:
+    pq.write_table(table, path / "t.parquet")
+    return str(path / "t.parquet")
+
+
+# Kind -> how it is made, and what is said where it is read a second time; None where it can be.
+SOURCES: dict[str, tuple[Make, str | None]] = {
+    "RecordBatch": (lambda t, _: t.combine_chunks().to_batches()[0], None),
+    "Table": (lambda t, _: t, None),
+    "chunked Table": (lambda t, _: pa.concat_tables([t.slice(0, 1), t.slice(1)]), None),
+    "RecordBatchReader": (lambda t, _: t.to_reader(1), "was read before"),
+    "list of batches": (lambda t, _: t.to_batches(1), None),
+    "iterator of batches": (lambda t, _: iter(t.to_batches(1)), "was read before"),
+    "generator of frames": (lambda t, _: (pl.DataFrame(b) for b in t.to_batches(1)), "was read before"),
+    "Dataset": (lambda t, path: ds.dataset(parquet(t, path)), None),
+    "Scanner": (lambda t, path: ds.dataset(parquet(t, path)).scanner(columns=t.column_names), None),
+    "polars DataFrame": (lambda t, _: pl.from_arrow(t), None),
+    "polars LazyFrame": (lambda t, _: pl.DataFrame(t).lazy(), None),
+    "pandas DataFrame": (lambda t, _: t.to_pandas(types_mapper=pd.ArrowDtype), None),
+    "duckdb relation": (lambda t, _: duckdb.connect().from_arrow(t), None),
+    "nanoarrow Array": (lambda t, _: na.Array(t.combine_chunks().to_batches()[0]), None),
+    "nanoarrow stream": (lambda t, _: na.ArrayStream(t.to_reader()), "is released"),
+    "arro3 RecordBatch": (lambda t, _: arro3.core.RecordBatch.from_arrow(t.combine_chunks().to_batches()[0]), None),
+    "arro3 Table": (lambda t, _: arro3.core.Table.from_arrow(t), None),
+    "capsule": (lambda t, _: OneArgCapsule(t), None),
+    "prejoin Source": (lambda t, _: prejoin.Source(t, ordering=["k"]), None),
+    "partitioned Source": (lambda t, _: prejoin.Source.partitioned([t.slice(0, 1), t.slice(1).to_batches()]), None),
+}
+kinds = pytest.mark.parametrize("kind", SOURCES)
+
+
+@kinds
+def test_as_a_build_side(kind: str, tmp_path: pathlib.Path, pool: prejoin.MemoryPool) -> None:
+    make, _ = SOURCES[kind]
+    build = prejoin.prepare(make(NUMBERS, tmp_path), "k", pool=pool)
+    assert (build.num_rows, build.num_keys, build.is_unique) == (4, 2, False)
+    assert build.to_table().to_pydict() == NUMBERS.to_pydict()
+    assert pool.reserved == build.reserved_bytes
+    join = prejoin.HashJoin(build.schema, NUMBERS.schema, "k")
+    again = join.prepare_build(make(NUMBERS, tmp_path), pool=pool)
+    assert again.to_table().equals(build.to_table())
+
+
+@kinds
+def test_as_a_probe_side(kind: str, tmp_path: pathlib.Path) -> None:
+    """The result is lazy, or a table, or a batch, by the kind of the probe side; never other rows."""
+    make, once = SOURCES[kind]
+    build = prejoin.prepare(pa.table({"k": [1, 3], "w": [100, 300]}), "k")
+    result = prejoin.join(make(NUMBERS, tmp_path), build)
+    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
+    assert table.to_pydict() == {"k": [3, 1, 1], "v": [30, 10, 11], "w": [300, 100, 100]}
+    join = prejoin.HashJoin(build.schema, make(NUMBERS, tmp_path), "k", projection=["probe.v"])
+    join = join.with_prepared_build(build)
+    assert join.execute().read_all()["v"].to_pylist() == [30, 10, 11]
+    if once:
+        with pytest.raises((prejoin.PlanError, RuntimeError), match=once):
+            join.execute().read_all()
+    else:
+        assert join.execute().read_all()["v"].to_pylist() == [30, 10, 11]
+
+
+@kinds
+def test_text(kind: str, tmp_path: pathlib.Path) -> None:
+    """Strings come as Utf8, as views from polars, as large strings from pandas."""
+    make, _ = SOURCES[kind]
+    build = prejoin.prepare(make(TEXTS, tmp_path), "k")
+    assert build.to_table().to_pydict() == TEXTS.to_pydict()
+    result = prejoin.join(make(TEXTS, tmp_path), prejoin.prepare(NUMBERS, "k"))
+    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
+    assert table["s"].to_pylist() == ["drei", "eins", "eins"]
+
+
+class OwnError(Exception):
+    pass
+
+
+def failing(error: Exception) -> Iterator[pa.RecordBatch]:
+    yield NUMBERS.to_batches()[0]
+    raise error
+
+
+WRAPS: dict[str, Callable[[Exception], Any]] = {
+    "iterator": failing,
+    "reader": lambda error: pa.RecordBatchReader.from_batches(NUMBERS.schema, failing(error)),
+    "Source": lambda error: prejoin.Source(lambda _: failing(error), schema=NUMBERS.schema, partitions=1),
+    "partitioned": lambda error: prejoin.Source.partitioned([NUMBERS, failing(error)], schema=NUMBERS.schema),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_same_exception_comes_back_from_everywhere(wrap: str, pool: prejoin.MemoryPool) -> None:
+    """S8, S20: from prepare, prepare_build, join and execute, on either side; the pool is as before."""
+    error = OwnError("the producer's own")
+    build = prejoin.prepare(NUMBERS, "k")
+    ordinary = prejoin.HashJoin(NUMBERS.schema, NUMBERS, "k")
+    make = WRAPS[wrap]
+    calls: list[Callable[[], Any]] = [
+        lambda: prejoin.prepare(make(error), "k", pool=pool),
+        lambda: ordinary.prepare_build(make(error), pool=pool),
+        lambda: prejoin.join(NUMBERS, make(error), "k"),
+        lambda: prejoin.join(make(error), build).read_all(),
+        lambda: ordinary.replace(build=make(error)).execute(pool=pool).read_all(),
+        lambda: ordinary.replace(probe=make(error)).with_prepared_build(build).execute(pool=pool).read_all(),
+        lambda: ordinary.replace(build=make(error)).open(pool=pool),
+        lambda: ordinary.replace(build=make(error))(NUMBERS.to_batches()[0], pool=pool),
+    ]
+    for call in calls:
+        with pytest.raises(OwnError) as caught:
+            call()
+        assert caught.value is error
+        caught.value.__traceback__ = None
+        del caught
+        gc.collect()
+        assert pool.reserved == 0
+
+
+def test_an_error_opening_a_partition_comes_back() -> None:
+    """Also a base exception, and a partition of another kind."""
+    build = prejoin.prepare(NUMBERS, "k")
+
+    def opened(result: Any) -> Any:
+        def give(_: int) -> Any:
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+        source = prejoin.Source(give, schema=NUMBERS.schema, partitions=1)
+        return prejoin.join(source, build).read_all()
+
+    leave = SystemExit(3)
+    with pytest.raises(SystemExit) as caught:
+        opened(leave)
+    assert caught.value is leave
+    with pytest.raises(TypeError, match="int was given"):
+        opened(5)
+    with pytest.raises(prejoin.PlanError, match=r'"v".*Int32'):
+        opened(NUMBERS.cast(pa.schema([("k", pa.int64()), ("v", pa.int32())])))
+    assert opened(NUMBERS.to_pandas(types_mapper=pd.ArrowDtype)).num_rows == 5
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: prejoin.Source(5), TypeError, "int was given"),  # type: ignore[arg-type]
+        (lambda: prejoin.Source(lambda _: NUMBERS), prejoin.PlanError, "needs schema= and partitions="),
+        (lambda: prejoin.Source(lambda _: NUMBERS, partitions=2), prejoin.PlanError, "needs schema="),
+        (lambda: prejoin.Source([NUMBERS], partitions=2), prejoin.PlanError, "partitions=2, but there are 1"),
+        (lambda: prejoin.Source.partitioned([]), prejoin.PlanError, "at least one partition"),
+        (lambda: prejoin.Source.partitioned(5), TypeError, "int was given"),  # type: ignore[arg-type]
+        (lambda: prejoin.Source(NUMBERS, ordering=["zz"]), prejoin.PlanError, 'ordering names column "zz".*"k", "v"'),
+        (lambda: prejoin.Source(NUMBERS, ordering=[2]), prejoin.PlanError, "ordering names column 2, there are 2"),
+        (lambda: prejoin.Source(NUMBERS, equal=["kv"]), TypeError, "equal lists pairs"),  # type: ignore[list-item]
+        (lambda: prejoin.Source(NUMBERS, schema=TEXTS.schema), prejoin.PlanError, '"v"'),
+        (lambda: prejoin.Source(NUMBERS, schema=5), TypeError, "a schema is"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_wrong_source_is_named(make: Callable[[], Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_a_source_tells_what_it_is() -> None:
+    source = prejoin.Source.partitioned([NUMBERS, NUMBERS.to_batches()], ordering="v", equal=[("k", 1)])
+    assert (source.partitions, source.ordering, source.equal) == (2, [1], [(0, 1)])
+    assert source.schema == NUMBERS.schema
+    assert repr(source) == "Source(k: Int64, v: Int64; partitions=2, ordering=[1], equal=[(0, 1)])"
+    assert source.to_reader().read_all().num_rows == source.to_reader().read_all().num_rows == 8
+
+
+def test_objects_of_a_source_go_with_the_join() -> None:
+    """S4, S27: preparing keeps nothing of its source; attaching lets go of the join's own."""
+
+    class Batches(list[pa.RecordBatch]):
+        pass
+
+    build, probe = Batches(NUMBERS.to_batches()), Batches(NUMBERS.to_batches())
+    gone = [weakref.ref(build), weakref.ref(probe)]
+    join = prejoin.HashJoin(build, probe, "k")
+    prepared = join.prepare_build(build)
+    task = join.with_prepared_build(prepared)
+    reader = task.execute()
+    del build, join
+    gc.collect()
+    assert gone[0]() is None
+    assert reader.read_all().num_rows == 5
+    del probe, task, reader
+    gc.collect()
+    assert gone[1]() is None
+    assert prepared.num_rows == 4
