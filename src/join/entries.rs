@@ -56,6 +56,25 @@ impl Entries {
         }
     }
 
+    /// Appends those of the probe rows `start..start + len` that are not in `hits`, whose contents are unspecified
+    /// afterwards.
+    fn extend_misses(&mut self, start: usize, len: usize, hits: &mut Hits) {
+        let base = self.len();
+        self.probe.resize(base + len, 0);
+        let (mut kept, mut hit) = (base, 0);
+        // No probe row has this number, so the last hit is never passed.
+        hits.rows.push(NONE);
+        for row in start as u32..(start + len) as u32 {
+            // Without a branch, since hits cannot be predicted.
+            let is_hit = hits.rows[hit] == row;
+            self.probe[kept] = row;
+            kept += usize::from(!is_hit);
+            hit += usize::from(is_hit);
+        }
+        self.probe.truncate(kept);
+        self.build.resize(kept, NONE);
+    }
+
     fn push(&mut self, probe: u32, build: u32) {
         self.probe.push(probe);
         self.build.push(build);
@@ -81,6 +100,8 @@ pub(crate) struct Shape {
     pub(crate) expand: bool,
     /// Probe rows that miss give an entry too.
     pub(crate) misses: bool,
+    /// Probe rows that hit give an entry; false only where rows are not expanded and misses are asked for.
+    pub(crate) hits: bool,
 }
 
 /// Probe rows whose hits are looked up at once where rows are expanded; bounds what is held beside the entries.
@@ -155,9 +176,10 @@ impl Input {
                 if shape.expand {
                     build.groups().unique_rows(&mut self.hits.groups);
                 }
-                match shape.misses {
-                    true => entries.extend_with_misses(start, len, &self.hits),
-                    false => entries.extend(&mut self.hits),
+                match (shape.misses, shape.hits) {
+                    (true, true) => entries.extend_with_misses(start, len, &self.hits),
+                    (true, false) => entries.extend_misses(start, len, &mut self.hits),
+                    (false, _) => entries.extend(&mut self.hits),
                 }
             }
             return Ok(());
