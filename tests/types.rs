@@ -1,0 +1,285 @@
+//! Every type as payload and every key type, over every kind of join, against a nested loop over plain values.
+
+mod arrays;
+
+use std::sync::Arc;
+
+use arrays::{Rng, Value, any_type, array, dictionary, fields, flat_types, item, nested_types, run_ends, value};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array};
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionMode};
+use prejoin::{
+    BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, JoinType, MemoryPool, NullEquality, Pool,
+    PreparedBuild, RangeCounter, Result, RunOptions, Source,
+};
+use proptest::prelude::*;
+
+const KINDS: [JoinType; 9] = [
+    JoinType::Inner,
+    JoinType::ProbeOuter,
+    JoinType::BuildOuter,
+    JoinType::FullOuter,
+    JoinType::ProbeSemi,
+    JoinType::ProbeAnti,
+    JoinType::ProbeMark,
+    JoinType::BuildSemi,
+    JoinType::BuildAnti,
+];
+
+/// A schema with the given column types, each field with an extension name.
+fn schema(types: &[DataType]) -> SchemaRef {
+    let field = |(i, data_type): (usize, &DataType)| {
+        let metadata = [("ARROW:extension:name".to_owned(), format!("test.{i}"))];
+        Field::new(format!("c{i}"), data_type.clone(), true).with_metadata(metadata)
+    };
+    Arc::new(Schema::new(types.iter().enumerate().map(field).collect::<Vec<_>>()))
+}
+
+/// One batch per entry of `cuts`, of so many rows.
+fn batches(schema: &SchemaRef, cuts: &[usize], rng: &mut Rng) -> Vec<RecordBatch> {
+    let batch = |&rows: &usize| {
+        let columns = schema.fields().iter().map(|field| array(field.data_type(), rows, rng)).collect();
+        RecordBatch::try_new(schema.clone(), columns).unwrap()
+    };
+    cuts.iter().map(batch).collect()
+}
+
+/// The values of all rows of some columns.
+fn rows(batches: &[RecordBatch], columns: impl Iterator<Item = usize> + Clone, keys: bool) -> Vec<Vec<Value>> {
+    let row = |batch: &RecordBatch, row| columns.clone().map(|i| value(batch.column(i), row, keys)).collect();
+    batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |i| (batch, i))).map(|(b, i)| row(b, i)).collect()
+}
+
+struct Case {
+    build: Vec<RecordBatch>,
+    probe: Vec<RecordBatch>,
+    on: Vec<(usize, usize)>,
+    nulls_equal: Vec<bool>,
+    batch_size: usize,
+    collide: u64,
+}
+
+impl Case {
+    fn oracle(&self, kind: JoinType) -> Vec<Vec<Value>> {
+        let keys = |batches, side: fn(&(usize, usize)) -> usize| rows(batches, self.on.iter().map(side), true);
+        let (build_keys, probe_keys) = (keys(&self.build, |on| on.0), keys(&self.probe, |on| on.1));
+        let equal = |b: &[Value], p: &[Value]| {
+            let nulls = b.iter().zip(p).zip(&self.nulls_equal);
+            b == p && nulls.into_iter().all(|((b, _), &nulls_equal)| nulls_equal || *b != Value::Null)
+        };
+        let all = |batches: &[RecordBatch]| rows(batches, 0..batches[0].num_columns(), false);
+        let (build, probe) = (all(&self.build), all(&self.probe));
+        let nulls = |side: &[RecordBatch]| vec![Value::Null; side[0].num_columns()];
+        let (no_build, no_probe) = (nulls(&self.build), nulls(&self.probe));
+        let mut visited = vec![false; build.len()];
+        let mut out: Vec<Vec<Value>> = Vec::new();
+        for (p, key) in probe.iter().zip(&probe_keys) {
+            let partners: Vec<usize> = (0..build.len()).filter(|&i| equal(&build_keys[i], key)).collect();
+            partners.iter().for_each(|&i| visited[i] = true);
+            match kind {
+                JoinType::ProbeSemi if !partners.is_empty() => out.push(p.clone()),
+                JoinType::ProbeAnti if partners.is_empty() => out.push(p.clone()),
+                JoinType::ProbeMark => {
+                    out.push([p.as_slice(), &[Value::Bytes(vec![(!partners.is_empty()).into()])]].concat());
+                }
+                JoinType::Inner | JoinType::BuildOuter | JoinType::ProbeOuter | JoinType::FullOuter => {
+                    out.extend(partners.iter().map(|&i| [build[i].as_slice(), p].concat()));
+                    if partners.is_empty() && matches!(kind, JoinType::ProbeOuter | JoinType::FullOuter) {
+                        out.push([no_build.as_slice(), p].concat());
+                    }
+                }
+                _ => (),
+            }
+        }
+        for (b, visited) in build.into_iter().zip(visited) {
+            match kind {
+                JoinType::BuildSemi if visited => out.push(b),
+                JoinType::BuildAnti if !visited => out.push(b),
+                JoinType::BuildOuter | JoinType::FullOuter if !visited => out.push([b.as_slice(), &no_probe].concat()),
+                _ => (),
+            }
+        }
+        out
+    }
+
+    fn join(&self, kind: JoinType) -> Result<HashJoin> {
+        let probe = Source::from_batches(self.probe[0].schema(), vec![self.probe.clone()]);
+        let null_equality = |&equal: &bool| match equal {
+            true => NullEquality::NullEqualsNull,
+            false => NullEquality::NullEqualsNothing,
+        };
+        let join = HashJoin::builder(self.build[0].schema(), probe).on(self.on.iter().copied()).join_type(kind);
+        join.null_equalities(self.nulls_equal.iter().map(null_equality).collect()).build()
+    }
+
+    /// All kinds on one handle, each with the oracle's rows in its order; fields as they were; all memory given back.
+    fn check(&self) -> std::result::Result<(), TestCaseError> {
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+        let input = BatchStream::from_batches(self.build[0].schema(), self.build.clone());
+        let config = Config { collide: self.collide, ..Config::default() };
+        let prepared = self.join(JoinType::Inner).unwrap().prepare_build(input, &pool, config).unwrap();
+        let options = RunOptions { batch_size: self.batch_size, pool: Arc::clone(&pool), ..RunOptions::default() };
+        for kind in KINDS {
+            let join = self.join(kind).unwrap().with_prepared_build(Arc::clone(&prepared)).unwrap();
+            let output = join.execute(0, &options).unwrap().collect::<Result<Vec<_>>>().unwrap();
+            for batch in &output {
+                for column in batch.columns() {
+                    column.to_data().validate_full().unwrap();
+                }
+                let sides = [&self.build[0], &self.probe[0]].map(|side| side.schema().fields().clone());
+                let wanted = sides.iter().enumerate().flat_map(|(side, fields)| fields.iter().map(move |f| (side, f)));
+                let given = wanted.filter(|(side, _)| match kind {
+                    JoinType::BuildSemi | JoinType::BuildAnti => *side == 0,
+                    JoinType::ProbeSemi | JoinType::ProbeAnti | JoinType::ProbeMark => *side == 1,
+                    _ => true,
+                });
+                for ((_, wanted), found) in given.zip(batch.schema().fields()) {
+                    prop_assert_eq!(wanted, found);
+                }
+            }
+            let columns = output.first().map_or(0, RecordBatch::num_columns);
+            prop_assert_eq!(rows(&output, 0..columns, false), self.oracle(kind), "{}", kind);
+        }
+        prop_assert_eq!(pool.reserved(), prepared.reserved_bytes());
+        drop(prepared);
+        prop_assert_eq!(pool.reserved(), 0);
+        Ok(())
+    }
+}
+
+/// An int64 key that half of the rows match on, then payload columns of `types` on both sides.
+fn payload_case(types: &[DataType], seed: u64) -> Case {
+    let mut rng = Rng(seed);
+    let schema = schema(&[&[DataType::Int64], types].concat());
+    let side = |cuts: &[usize], from: i64, rng: &mut Rng| {
+        let made = batches(&schema, cuts, rng);
+        let keyed = |batch: RecordBatch| {
+            let key = (0..batch.num_rows()).map(|_| (rng.below(8) > 0).then(|| from + rng.below(6) as i64));
+            let key: ArrayRef = Arc::new(key.collect::<Int64Array>());
+            RecordBatch::try_new(schema.clone(), [&[key], &batch.columns()[1..]].concat()).unwrap()
+        };
+        made.into_iter().map(keyed).collect::<Vec<_>>()
+    };
+    let cuts = |rng: &mut Rng| (0..1 + rng.below(3)).map(|_| rng.below(7)).collect::<Vec<_>>();
+    let (build_cuts, probe_cuts) = (cuts(&mut rng), cuts(&mut rng));
+    let (build, probe) = (side(&build_cuts, 0, &mut rng), side(&probe_cuts, 3, &mut rng));
+    let (nulls_equal, batch_size) = (vec![rng.flip()], 1 + rng.below(9));
+    Case { build, probe, on: vec![(0, 0)], nulls_equal, batch_size, collide: 0 }
+}
+
+/// S11, B1, B2: every type, and every combination of depth 1, as payload of every kind.
+#[test]
+fn every_type_is_carried_by_every_kind() {
+    let inner = [DataType::Int16, DataType::Utf8, DataType::Utf8View, DataType::Boolean];
+    let mut types = flat_types();
+    types.extend(inner.iter().flat_map(nested_types));
+    for data_type in types {
+        for seed in 0..6 {
+            let case = payload_case(std::slice::from_ref(&data_type), seed);
+            case.check().unwrap_or_else(|error| panic!("{data_type}, seed {seed}: {error}"));
+        }
+    }
+}
+
+/// Two types that compare with each other, the build's first.
+fn key_types(rng: &mut Rng, depth: usize) -> (DataType, DataType) {
+    use DataType::*;
+    let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+    let both = |data_type: DataType| (data_type.clone(), data_type);
+    let family = |family: Vec<DataType>, rng: &mut Rng| (rng.pick(&family), rng.pick(&family));
+    let (build, probe) = match rng.below(if depth == 0 { 11 } else { 16 }) {
+        0 => family(vec![Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64], rng),
+        1 => {
+            let scales = [-2, 0, 1, 3];
+            let mut decimal = || match rng.below(4) {
+                0 => Decimal32(9, rng.pick(&scales)),
+                1 => Decimal64(18, rng.pick(&scales)),
+                2 => Decimal128(38, rng.pick(&scales)),
+                _ => Decimal256(76, rng.pick(&scales)),
+            };
+            (decimal(), decimal())
+        }
+        2 => family(units.map(|unit| Timestamp(unit, None)).to_vec(), rng),
+        3 => {
+            let zones = ["UTC", "Europe/Berlin", "+02:00"];
+            let mut zoned = || Timestamp(rng.pick(&units), Some(rng.pick(&zones).into()));
+            (zoned(), zoned())
+        }
+        4 => family(vec![Time32(units[0]), Time32(units[1]), Time64(units[2]), Time64(units[3])], rng),
+        5 => family(units.map(Duration).to_vec(), rng),
+        6 => family(vec![Utf8, LargeUtf8, Utf8View], rng),
+        7 => family(vec![Binary, LargeBinary, BinaryView], rng),
+        8 => both(rng.pick(&[Float16, Float32, Float64])),
+        9 => {
+            let rest = [IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano].map(Interval);
+            let rest = [&rest[..], &[Boolean, Date32, Date64, FixedSizeBinary(0), FixedSizeBinary(3)]].concat();
+            both(rng.pick(&rest))
+        }
+        10 => {
+            let other = rng.pick(&flat_types());
+            if rng.flip() { (Null, other) } else { (other, Null) }
+        }
+        n => {
+            let (build, probe) = key_types(rng, depth - 1);
+            let (build_item, probe_item) = (item(build.clone()), item(probe.clone()));
+            match n {
+                11 => (List(build_item), List(probe_item)),
+                12 => (ListView(build_item), ListView(probe_item)),
+                13 => (FixedSizeList(build_item, 2), FixedSizeList(probe_item, 2)),
+                14 => (LargeList(build_item), LargeList(probe_item)),
+                _ => {
+                    let (b, p) = key_types(rng, depth - 1);
+                    (Struct(fields([build, b])), Struct(fields([probe, p])))
+                }
+            }
+        }
+    };
+    let encode = |data_type: DataType, rng: &mut Rng| match rng.below(8) {
+        0 if !data_type.is_nested() => dictionary(rng.pick(&[Int8, UInt16, Int64]), data_type),
+        1 if !data_type.is_nested() => run_ends(rng.pick(&[Int16, Int64]), data_type),
+        _ => data_type,
+    };
+    (encode(build, rng), encode(probe, rng))
+}
+
+fn key_case(seed: u64, cuts: [Vec<usize>; 2]) -> Case {
+    let mut rng = Rng(seed);
+    let (mut build_types, mut probe_types) = (vec![DataType::Int64], vec![DataType::Int64]);
+    let keys = 1 + rng.below(3);
+    for _ in 0..keys {
+        let (build, probe) = key_types(&mut rng, 2);
+        build_types.push(build);
+        probe_types.push(probe);
+    }
+    let [build_cuts, probe_cuts] = cuts;
+    Case {
+        build: batches(&schema(&build_types), &build_cuts, &mut rng),
+        probe: batches(&schema(&probe_types), &probe_cuts, &mut rng),
+        on: (1..=keys).map(|key| (key, key)).collect(),
+        nulls_equal: (0..keys).map(|_| rng.flip()).collect(),
+        batch_size: 1 + rng.below(20),
+        collide: rng.pick(&[0, 3]),
+    }
+}
+
+fn cuts() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(0..12_usize, 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..ProptestConfig::default() })]
+
+    /// B2: nested combinations, several payload columns at once.
+    #[test]
+    fn any_payload_is_carried_by_every_kind(seed: u64, columns in 1..4_usize) {
+        let types: Vec<DataType> = (0..columns as u64).map(|i| any_type(&mut Rng(seed ^ i), 3)).collect();
+        payload_case(&types, seed).check().map_err(|error| TestCaseError::fail(format!("{types:?}: {error}")))?;
+    }
+
+    /// B2, B4, S36: one to three keys of any types that compare, null equality of each key, colliding hashes.
+    #[test]
+    fn any_keys_match_by_value(seed: u64, build in cuts(), probe in cuts()) {
+        let case = key_case(seed, [build, probe]);
+        let types = |side: &[RecordBatch]| format!("{:?}", side[0].schema().fields().iter().map(|f| f.data_type().clone()).collect::<Vec<_>>());
+        case.check().map_err(|error| TestCaseError::fail(format!("{} = {}: {error}", types(&case.build), types(&case.probe))))?;
+    }
+}
