@@ -220,34 +220,6 @@ def _fast(case: Case, prepared: prejoin.PreparedBuild) -> None:
     assert walked or prepared.index_kind == "dense", "nothing is counted without debug assertions: make develop"
 
 
-def _filter_safe(case: Case, _prepared: object) -> None:
-    """S42: the rows stay right when the probe side goes through the filter, with both kinds of membership."""
-    probe = source(case["probe"])
-    if isinstance(probe, pa.RecordBatch | pa.Table):
-        probe = pa.table(probe).to_batches()
-    batches = list(probe)
-    plain = hash_join(case, schema_of(case["probe"]))
-    for config in (prejoin.Config(), prejoin.Config(in_list_max_values=0)):
-        dynamic_filter = prejoin.DynamicFilter(schema_of(case["probe"]), [key for _, key in plain.on])
-
-        def scan(_: int, dynamic_filter: prejoin.DynamicFilter = dynamic_filter) -> list[pa.RecordBatch]:
-            masks = [dynamic_filter.evaluate(batch) for batch in batches]
-            if plain.how in ("left", "full", "anti", "mark"):
-                assert all(mask.false_count == 0 for mask in masks)
-            # Row by row, since pyarrow's own filter does not know every type.
-            kept = [
-                (batch, i)
-                for batch, mask in zip(batches, masks, strict=True)
-                for i in mask.to_numpy(False).nonzero()[0]
-            ]
-            return [batch.slice(int(i), 1) for batch, i in kept]
-
-        through = prejoin.Source(scan, schema=schema_of(case["probe"]), partitions=1)
-        prepared = plain.prepare_build(source(case["build"]), config=config)
-        task = plain.replace(probe=through, dynamic_filter=dynamic_filter).with_prepared_build(prepared)
-        verify(case, outcome(lambda task=task: list(task.execute())), "filter_safe")  # type: ignore[misc]
-
-
 def _message(case: Case, _prepared: object) -> None:
     with pytest.raises(ValueError, match="build source broke at row 4") as raised:
         prepare(case)
@@ -274,7 +246,6 @@ RUN: dict[str, Callable[[Case, Any], None]] = {
     "metadata_kept": _metadata_kept,
     "count_only": _count_only,
     "fast": _fast,
-    "filter_safe": _filter_safe,
     "message": _message,
 }
 

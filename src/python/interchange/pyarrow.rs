@@ -64,11 +64,6 @@ impl PySchema {
         Ok(Self { arrow: schema, object })
     }
 
-    /// The arrow-rs schema.
-    pub(crate) fn arrow(&self) -> &SchemaRef {
-        &self.arrow
-    }
-
     /// The `pyarrow.Schema`.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.object.bind(py)
