@@ -1,17 +1,23 @@
 //! Memory: what is charged against what the heap really holds, seen by a counting allocator.
 
+mod arrays;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrays::{Rng, any_type, array, flat_types, nested_types};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Decimal256Array, FixedSizeBinaryArray, Int64Array, NullArray, RecordBatch,
-    StringArray, UInt8Array,
+    StringArray, UInt8Array, make_array,
 };
-use arrow_buffer::{Buffer, NullBuffer, i256};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
+use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
 use prejoin::admission::copy_bound;
@@ -273,6 +279,68 @@ proptest! {
         prop_assert_eq!(rest, own, "rows are charged exactly");
         let copied = batches.iter().filter(|batch| batch.num_rows() > 0).count() > 1;
         prop_assert!(!copied || own <= admitted, "{} bytes copied, {} admitted", own, admitted);
+    }
+}
+
+/// The same array in memory that Rust did not allocate, whose producer sees when the last buffer goes.
+fn foreign(data: &ArrayData, producer: &Arc<()>) -> ArrayData {
+    let leased = |buffer: &Buffer| {
+        let owner = Arc::new(AssertUnwindSafe((buffer.clone(), producer.clone())));
+        let start = NonNull::new(buffer.as_ptr().cast_mut()).unwrap();
+        // SAFETY: the owner holds the buffer.
+        unsafe { Buffer::from_custom_allocation(start, buffer.len(), owner) }
+    };
+    let nulls = data
+        .nulls()
+        .map(|nulls| NullBuffer::new(BooleanBuffer::new(leased(nulls.buffer()), nulls.offset(), nulls.len())));
+    let children = data.child_data().iter().map(|child| foreign(child, producer)).collect();
+    let buffers = data.buffers().iter().map(leased).collect();
+    data.clone().into_builder().nulls(nulls).buffers(buffers).child_data(children).build().unwrap()
+}
+
+/// Arrays that one of `data_type` consists of.
+fn parts(data: &ArrayData) -> usize {
+    1 + data.child_data().iter().map(parts).sum::<usize>()
+}
+
+/// S9, S11, S14: whatever the type, the copy of several batches needs no more than is admitted, holds what it is charged,
+/// and keeps nothing of them alive.
+#[test]
+fn admission_covers_every_type() {
+    let mut types = flat_types();
+    types.extend([DataType::Int16, DataType::Utf8, DataType::Utf8View].iter().flat_map(nested_types));
+    types.extend((0..150).map(|seed| any_type(&mut Rng(seed), 3)));
+    for (seed, data_type) in types.into_iter().enumerate() {
+        let mut rng = Rng(seed as u64);
+        let sizes = [rng.below(3000), 1 + rng.below(500), rng.below(3), 1 + rng.below(3000)];
+        let producer = Arc::new(());
+        let start = held();
+        let mut batches = Vec::new();
+        for rows in sizes {
+            let column = make_array(foreign(&array(&data_type, rows, &mut rng).to_data(), &producer));
+            batches.push(batch(vec![Arc::new(Int64Array::from_iter_values(0..rows as i64)), column]));
+        }
+        let rows: usize = sizes.iter().sum();
+        let metadata = (batches.len() + 4) as isize * 2048 * parts(&batches[0].column(1).to_data()) as isize;
+        let inputs = held() - start;
+        let counting = Arc::new(MemoryPool::unlimited());
+        let pool: Arc<dyn Pool> = counting.clone();
+        let mut collector = collector(&batches[0], &pool, Cancel::default());
+        for batch in batches {
+            collector.push_foreign(batch, None).unwrap();
+        }
+        let charged = pool.reserved();
+        let (growth, build) = peak_growth(|| collector.finish().unwrap());
+        let admitted = (counting.peak() - charged) as isize;
+        assert!(growth <= admitted + metadata, "{data_type}: {growth} bytes allocated, {admitted} admitted");
+        assert_eq!((build.num_rows(), Arc::strong_count(&producer)), (rows, 1), "{data_type}: inputs are kept");
+        let own = RangeCounter::default().add_batch(build.rows());
+        let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
+        assert_eq!(rest, own, "{data_type}");
+        let retained = held() - start;
+        assert!(retained <= build.reserved_bytes() as isize + metadata, "{data_type}: {retained} of {inputs} retained");
+        drop(build);
+        assert_eq!(pool.reserved(), 0);
     }
 }
 

@@ -4,12 +4,20 @@ mod arrays;
 
 use std::sync::Arc;
 
-use arrays::{Rng, Value, any_type, array, dictionary, fields, flat_types, item, nested_types, run_ends, value};
-use arrow_array::{Array, ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt8Array};
-use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionMode};
+use arrays::{
+    Rng, Value, any_type, array, dictionary, fields, flat_types, item, map, nested_types, run_ends, union, value,
+};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int16Type;
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int16Array, Int64Array, RecordBatch, RunArray, StringArray, UInt8Array,
+};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionFields, UnionMode};
 use prejoin::{
     BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, JoinType, MemoryPool, NullEquality, Pool,
-    PreparedBuild, RangeCounter, Result, RunOptions, Source,
+    PreparedBuild, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -281,5 +289,214 @@ proptest! {
         let case = key_case(seed, [build, probe]);
         let types = |side: &[RecordBatch]| format!("{:?}", side[0].schema().fields().iter().map(|f| f.data_type().clone()).collect::<Vec<_>>());
         case.check().map_err(|error| TestCaseError::fail(format!("{} = {}: {error}", types(&case.build), types(&case.probe))))?;
+    }
+}
+
+fn collect(batches: &[RecordBatch], pool: &Arc<dyn Pool>) -> Result<Arc<PreparedBuild>> {
+    let spec = BuildSpec::try_new(batches[0].schema(), vec![0], vec![NullEquality::NullEqualsNothing])?;
+    let mut collector = Collector::new(spec, pool, Config::default(), Cancel::default());
+    batches.iter().try_for_each(|batch| collector.push(batch.clone()))?;
+    collector.finish()
+}
+
+/// Rows of an int64 key from `start` on, and beside it a dictionary of texts `t<number>`, its keys of type u8.
+fn u8_dictionary(start: i64, numbers: &[i64], used: impl Iterator<Item = u8>) -> RecordBatch {
+    let values = StringArray::from_iter_values(numbers.iter().map(|number| format!("t{number}")));
+    let keys = UInt8Array::from_iter_values(used);
+    let key = Int64Array::from_iter_values(start..start + keys.len() as i64);
+    let dictionary = DictionaryArray::new(keys, Arc::new(values));
+    RecordBatch::try_from_iter([("k", Arc::new(key) as ArrayRef), ("d", Arc::new(dictionary))]).unwrap()
+}
+
+/// The dictionaries of several batches fill their key type to the last entry; values that no row shows or that are equal
+/// do not count; one more is an error that names the column and says what to do.
+#[test]
+fn dictionaries_fill_their_key_type() {
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+    let (low, high): (Vec<i64>, Vec<i64>) = ((0..128).collect(), (128..256).collect());
+    let all = |start, numbers: &[i64]| u8_dictionary(start, numbers, 0..numbers.len() as u8);
+    let exact = [all(0, &low), all(128, &high)];
+    let repeated = [all(0, &low), all(128, &high), all(256, &low)];
+    let unused = [all(0, &low), u8_dictionary(128, &(100..300).collect::<Vec<_>>(), 0..128)];
+    for batches in [exact.as_slice(), &repeated, &unused] {
+        let build = collect(batches, &pool).unwrap();
+        let texts = |batches: &[RecordBatch]| rows(batches, 1..2, false);
+        assert_eq!(texts(std::slice::from_ref(build.rows())), texts(batches));
+        assert!(build.rows().column(1).as_any_dictionary().values().len() <= 256);
+    }
+    let error = collect(&[all(0, &low), all(128, &high), all(256, &[256])], &pool).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, Error::Execution(_)), "{text}");
+    assert!(text.contains("build column \"d\"") && text.contains("cast the column"), "{text}");
+    assert_eq!(pool.reserved(), 0);
+}
+
+/// Run ends that do not reach the number of rows are an error that names the column, in a build and in an output.
+#[test]
+fn run_ends_that_are_too_narrow_are_refused() {
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+    let batch = |rows: usize| {
+        let ends = Int16Array::from(vec![rows as i16]);
+        let runs = RunArray::<Int16Type>::try_new(&ends, &StringArray::from(vec!["x"])).unwrap();
+        let key = Int64Array::from(vec![1; rows]);
+        RecordBatch::try_from_iter([("k", Arc::new(key) as ArrayRef), ("r", Arc::new(runs))]).unwrap()
+    };
+    let text = collect(&[batch(20_000), batch(20_000)], &pool).unwrap_err().to_string();
+    assert!(text.contains("build column \"r\": 40000 rows do not fit the run ends"), "{text}");
+    let build = collect(&[batch(200)], &pool).unwrap();
+    for (kind, rows) in [(JoinType::Inner, 300), (JoinType::BuildOuter, 0)] {
+        let probe = Source::from_batches(batch(1).schema(), vec![if rows > 0 { vec![batch(rows)] } else { vec![] }]);
+        let join = HashJoin::builder(batch(1).schema(), probe).on([("k", "k")]).join_type(kind).build().unwrap();
+        let join = join.with_prepared_build(Arc::clone(&build)).unwrap();
+        let run = |batch_size| {
+            let options = RunOptions { batch_size, ..RunOptions::default() };
+            join.to_builder().build().unwrap().execute(0, &options).unwrap().collect::<Result<Vec<_>>>()
+        };
+        assert_eq!(run(30_000).unwrap().iter().map(RecordBatch::num_rows).sum::<usize>(), 200 * rows.max(1));
+        if rows > 0 {
+            let text = run(60_000).unwrap_err().to_string();
+            assert!(text.contains("60000 rows do not fit the run ends") && text.contains("batch_size"), "{text}");
+        }
+    }
+}
+
+/// A side that a join null-extends must be able to hold nulls: unions and run-ends have none of their own.
+#[test]
+fn columns_that_cannot_hold_nulls_are_not_extended() {
+    let solid = |data_type| Arc::new(Field::new("values", data_type, false));
+    let ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
+    let union = UnionFields::try_new([0], [Field::new("x", DataType::Int8, false)]).unwrap();
+    for data_type in [
+        DataType::RunEndEncoded(ends, solid(DataType::Int8)),
+        DataType::Union(union.clone(), UnionMode::Dense),
+        DataType::Union(union, UnionMode::Sparse),
+    ] {
+        let schema = schema(&[DataType::Int64, data_type.clone()]);
+        let join = |kind| HashJoin::builder(schema.clone(), schema.clone()).on([(0, 0)]).join_type(kind).build();
+        for kind in KINDS {
+            let extends = matches!(kind, JoinType::ProbeOuter | JoinType::BuildOuter | JoinType::FullOuter);
+            match join(kind) {
+                Ok(_) => assert!(!extends, "{kind} {data_type}"),
+                Err(error) => {
+                    let text = error.to_string();
+                    assert!(extends && matches!(error, Error::Plan(_)), "{kind} {data_type}: {text}");
+                    assert!(text.contains("\"c1\"") && text.contains(&data_type.to_string()), "{text}");
+                }
+            }
+        }
+    }
+}
+
+/// What is no key: types without an equality, and types that have none in common; both columns and types are named.
+#[test]
+fn keys_without_a_common_equality_are_refused() {
+    use DataType::*;
+    let refused = |build: &DataType, probe: &DataType| {
+        let (build_schema, probe_schema) = (schema(&[Int64, build.clone()]), schema(&[probe.clone()]));
+        let error = HashJoin::builder(build_schema, probe_schema).on([(1, 0)]).build().unwrap_err();
+        assert!(matches!(error, Error::Plan(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("\"c1\"") && text.contains(&build.to_string()), "{text}");
+        text
+    };
+    let zoned = Timestamp(TimeUnit::Second, Some("UTC".into()));
+    let pairs = [
+        (Int64, Utf8),
+        (Int32, Float64),
+        (Float32, Float64),
+        (Int64, Decimal128(10, 0)),
+        (Date32, Date64),
+        (Utf8, Binary),
+        (zoned, Timestamp(TimeUnit::Second, None)),
+        (Timestamp(TimeUnit::Second, None), Date32),
+        (Time32(TimeUnit::Second), Timestamp(TimeUnit::Second, None)),
+        (FixedSizeBinary(3), FixedSizeBinary(4)),
+        (FixedSizeBinary(3), Binary),
+        (Interval(IntervalUnit::DayTime), Interval(IntervalUnit::YearMonth)),
+        (List(item(Int8)), LargeList(item(Int8))),
+        (List(item(Int8)), List(item(Utf8))),
+        (FixedSizeList(item(Int8), 2), FixedSizeList(item(Int8), 3)),
+        (Struct(fields([Int8])), Struct(fields([Int8, Int8]))),
+        (dictionary(Int8, Utf8), Int64),
+    ];
+    for (build, probe) in pairs {
+        for (build, probe) in [(&build, &probe), (&probe, &build)] {
+            let text = refused(build, probe);
+            assert!(text.contains("key types must match") && text.contains("\"c0\""), "{text}");
+            assert!(text.contains(&probe.to_string()), "{text}");
+        }
+    }
+    let no_equality = [map(Int8), union(UnionMode::Dense, [Int8]), union(UnionMode::Sparse, [Int8])];
+    for data_type in no_equality.into_iter().flat_map(|t| [List(item(t.clone())), Struct(fields([t.clone()])), t]) {
+        assert!(refused(&data_type, &data_type).contains("no equality"));
+    }
+}
+
+/// Addresses of the buffers of an array, empty ones aside.
+fn ranges(array: &ArrayRef) -> Vec<std::ops::Range<usize>> {
+    fn walk(data: &ArrayData, out: &mut Vec<std::ops::Range<usize>>) {
+        let buffers = data.buffers().iter().chain(data.nulls().map(|nulls| nulls.buffer()));
+        let range = |b: &Buffer| b.as_ptr() as usize..b.as_ptr() as usize + b.len();
+        out.extend(buffers.map(range).filter(|range| !range.is_empty()));
+        data.child_data().iter().for_each(|child| walk(child, out));
+    }
+    let mut out = Vec::new();
+    walk(&array.to_data(), &mut out);
+    out
+}
+
+/// True for types that share with a build by what S23 allows.
+fn may_share(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Utf8View | BinaryView | Dictionary(_, _) | ListView(_) | LargeListView(_) => true,
+        RunEndEncoded(_, f) | List(f) | LargeList(f) | FixedSizeList(f, _) | Map(f, _) => may_share(f.data_type()),
+        Struct(fields) => fields.iter().any(|field| may_share(field.data_type())),
+        Union(fields, _) => fields.iter().any(|(_, field)| may_share(field.data_type())),
+        _ => false,
+    }
+}
+
+/// S23, S24: what an output shares with the build keeps the build and its charge; flat types share nothing, nor does an
+/// output that is gone.
+#[test]
+fn outputs_share_under_a_lease_or_not_at_all() {
+    let mut types = flat_types();
+    types.extend([DataType::Int16, DataType::Utf8, DataType::Utf8View].iter().flat_map(nested_types));
+    let mut shared_types = Vec::new();
+    for data_type in types {
+        for batches in [1, 3] {
+            let mut rng = Rng(7);
+            let schema = schema(&[DataType::Int64, data_type.clone()]);
+            let keyed = |batch: RecordBatch| {
+                let key: ArrayRef = Arc::new(Int64Array::from_iter_values(0..batch.num_rows() as i64));
+                RecordBatch::try_new(schema.clone(), vec![key, batch.column(1).clone()]).unwrap()
+            };
+            let build: Vec<_> = self::batches(&schema, &[40; 3][..batches], &mut rng).into_iter().map(keyed).collect();
+            let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+            let prepared = collect(&build, &pool).unwrap();
+            let probe = Source::from_batches(schema.clone(), vec![vec![build[0].clone()]]);
+            drop(build);
+            let join = HashJoin::builder(schema.clone(), probe).on([(0, 0)]).projection(Some(vec![1])).build().unwrap();
+            let join = join.with_prepared_build(Arc::clone(&prepared)).unwrap();
+            let output = join.execute(0, &RunOptions::default()).unwrap().collect::<Result<Vec<_>>>().unwrap();
+            let own = ranges(prepared.rows().column(1));
+            let overlaps =
+                |range: &std::ops::Range<usize>| own.iter().any(|o| o.start < range.end && range.start < o.end);
+            let shared = output.iter().any(|batch| ranges(batch.column(0)).iter().any(overlaps));
+            assert!(!shared || may_share(&data_type), "{data_type} shares with the build");
+            let (reserved, values) = (prepared.reserved_bytes(), rows(&output, 0..1, false));
+            drop((join, prepared));
+            if shared {
+                assert_eq!(pool.reserved(), reserved, "{data_type}: shared without a lease");
+                shared_types.push(data_type.clone());
+            }
+            assert_eq!(rows(&output, 0..1, false), values);
+            drop(output);
+            assert_eq!(pool.reserved(), 0, "{data_type}");
+        }
+    }
+    for data_type in [DataType::Utf8View, dictionary(DataType::Int8, DataType::Utf8)] {
+        assert!(shared_types.contains(&data_type), "{data_type} is copied");
     }
 }

@@ -8,8 +8,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, GenericByteArray, GenericListArray,
-    GenericListViewArray, Int8Array, Int16Array, Int32Array, Int64Array, MapArray, NullArray, OffsetSizeTrait,
-    PrimitiveArray, RunArray, StructArray, UInt8Array, UnionArray, downcast_run_array, make_array,
+    GenericListViewArray, Int16Array, Int32Array, Int64Array, MapArray, NullArray, OffsetSizeTrait, PrimitiveArray,
+    RunArray, StructArray, UnionArray, downcast_run_array, make_array,
 };
 use arrow_buffer::{Buffer, MutableBuffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_data::ArrayData;
@@ -245,7 +245,9 @@ fn unsliced(data_type: &DataType, rows: usize, nulls: Option<NullBuffer>, rng: &
             Arc::new(UnionArray::try_new(fields.clone(), type_ids.into(), offsets, children).unwrap())
         }
         Dictionary(key, values) => {
-            let values = array(values, 1 + rng.below(5), rng);
+            // Many of few different values: keys of 8 bits cannot number those of several arrays.
+            let count = rng.pick(&[1, 3, 60]);
+            let values = array(values, count, rng);
             macro_rules! keys {
                 ($t:ty) => {{
                     let key = |row| {
