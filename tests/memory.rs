@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrays::{Rng, any_type, array, flat_types, nested_types};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Decimal256Array, FixedSizeBinaryArray, Int64Array, NullArray, RecordBatch,
-    StringArray, UInt8Array, make_array,
+    Array, ArrayRef, BooleanArray, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array,
+    NullArray, RecordBatch, StringArray, UInt8Array, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
 use arrow_data::ArrayData;
@@ -342,6 +342,27 @@ fn admission_covers_every_type() {
         drop(build);
         assert_eq!(pool.reserved(), 0);
     }
+}
+
+/// S11: what it takes to find the distinct values of dictionaries that do not fit their key type is admitted too.
+#[test]
+fn making_dictionaries_distinct_is_admitted() {
+    let batch = |start: i64| {
+        let values = StringArray::from_iter_values((0..100).map(|i| format!("{i:0900}")));
+        let column = DictionaryArray::new(Int8Array::from_iter_values(0..100), Arc::new(values));
+        batch(vec![Arc::new(Int64Array::from_iter_values(start..start + 100)), Arc::new(column)])
+    };
+    let counting = Arc::new(MemoryPool::unlimited());
+    let pool: Arc<dyn Pool> = counting.clone();
+    let mut collector = collector(&batch(0), &pool, Cancel::default());
+    (0..3).for_each(|i| collector.push(batch(100 * i)).unwrap());
+    let charged = pool.reserved();
+    let (growth, build) = peak_growth(|| collector.finish().unwrap());
+    let admitted = counting.peak() - charged;
+    assert!(growth <= (admitted + 16 * 1024) as isize, "{growth} bytes allocated, {admitted} admitted");
+    assert!(growth > 5 * 90_000, "no dictionary was made distinct");
+    let own = RangeCounter::default().add_batch(build.rows());
+    assert_eq!(build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size(), own);
 }
 
 /// A column of one of the flat types from (value, length) pairs; with `nulls`, every odd value is null.
