@@ -10,9 +10,10 @@ use arrays::{
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int16Type;
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int16Array, Int64Array, RecordBatch, RunArray, StringArray, UInt8Array,
+    Array, ArrayRef, DictionaryArray, GenericListArray, Int16Array, Int64Array, NullArray, OffsetSizeTrait,
+    RecordBatch, RunArray, StringArray, UInt8Array,
 };
-use arrow_buffer::Buffer;
+use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionFields, UnionMode};
 use prejoin::{
@@ -358,6 +359,34 @@ fn run_ends_that_are_too_narrow_are_refused() {
             assert!(text.contains("60000 rows do not fit the run ends") && text.contains("batch_size"), "{text}");
         }
     }
+}
+
+/// More list values than 32-bit offsets reach are an error, in a build and in an output; larger offsets carry them.
+#[test]
+fn list_offsets_that_are_outgrown_are_refused() {
+    const LEN: usize = 1 << 30;
+    fn batch<O: OffsetSizeTrait>(rows: usize) -> RecordBatch {
+        let offsets = OffsetBuffer::<O>::from_lengths(vec![LEN; rows]);
+        let lists = GenericListArray::new(item(DataType::Null), offsets, Arc::new(NullArray::new(rows * LEN)), None);
+        let key = Int64Array::from(vec![1; rows]);
+        RecordBatch::try_from_iter([("k", Arc::new(key) as ArrayRef), ("l", Arc::new(lists))]).unwrap()
+    }
+    fn output<O: OffsetSizeTrait>(pool: &Arc<dyn Pool>) -> Result<Vec<RecordBatch>> {
+        let build = collect(&[batch::<O>(1)], pool).unwrap();
+        let key = Int64Array::from(vec![1; 3]);
+        let probe = RecordBatch::try_from_iter([("k", Arc::new(key) as ArrayRef)]).unwrap();
+        let probe = Source::from_batches(probe.schema(), vec![vec![probe]]);
+        let join = HashJoin::builder(batch::<O>(1).schema(), probe).on([("k", "k")]).build()?;
+        join.with_prepared_build(build)?.execute(0, &RunOptions::default())?.collect()
+    }
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+    let text = collect(&[batch::<i32>(1), batch::<i32>(1)], &pool).unwrap_err().to_string();
+    assert!(text.contains("build column \"l\": 2147483648 list values do not fit"), "{text}");
+    assert_eq!(collect(&[batch::<i64>(1), batch::<i64>(1)], &pool).unwrap().num_rows(), 2);
+    let text = output::<i32>(&pool).unwrap_err().to_string();
+    assert!(text.contains("more than its offsets reach; use a smaller batch_size"), "{text}");
+    assert_eq!(output::<i64>(&pool).unwrap()[0].num_rows(), 3);
+    assert_eq!(pool.reserved(), 0);
 }
 
 /// A side that a join null-extends must be able to hold nulls: unions and run-ends have none of their own.

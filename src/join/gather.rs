@@ -8,7 +8,7 @@ use arrow_array::{
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use arrow_select::take::take;
 
 use crate::error::{Error, Result, internal_err};
@@ -73,7 +73,10 @@ pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<Arra
         }
         _ => {
             check_run_ends(data_type, selection.len())?;
-            take(column, &take_indices(selection), None)?
+            take(column, &take_indices(selection), None).map_err(|error| match error {
+                ArrowError::OffsetOverflowError(_) => outgrown("more values", data_type),
+                other => other.into(),
+            })?
         }
     })
 }
@@ -195,6 +198,13 @@ where
     Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>())
 }
 
+fn outgrown(what: &str, data_type: &DataType) -> Error {
+    Error::Execution(format!(
+        "one output batch would hold {what} of type {data_type}, more than its offsets reach; use a smaller batch_size \
+         or pass the probe side as a stream"
+    ))
+}
+
 /// Bytes that a short value is copied with at once, whatever its length.
 const CHUNK: usize = 16;
 
@@ -217,10 +227,7 @@ fn gather_bytes<O: OffsetSizeTrait>(
         ends.push(O::usize_as(end));
     }
     if O::from_usize(end).is_none() {
-        return Err(Error::Execution(format!(
-            "one output batch would hold {end} bytes of type {}, more than its offsets reach; use a smaller batch_size or pass the probe side as a stream",
-            column.data_type()
-        )));
+        return Err(outgrown(&format!("{end} bytes"), column.data_type()));
     }
     let mut out: Vec<u8> = Vec::with_capacity(end + CHUNK);
     let mut at = 0;
