@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrays::{Rng, any_type, array, flat_types, nested_types};
+use arrow_array::cast::AsArray;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int64Array,
-    NullArray, RecordBatch, StringArray, UInt8Array, make_array,
+    Array, ArrayRef, BooleanArray, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, Int8Array, Int32Array,
+    Int64Array, ListViewArray, NullArray, RecordBatch, StringArray, UInt8Array, make_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
 use arrow_data::ArrayData;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat_batches;
 use prejoin::admission::copy_bound;
 use prejoin::{BuildSpec, Cancel, Collector, Config, Error, IndexKind, MemoryPool, NullEquality, Pool, RangeCounter};
@@ -363,6 +364,24 @@ fn making_dictionaries_distinct_is_admitted() {
     assert!(growth > 5 * 90_000, "no dictionary was made distinct");
     let own = RangeCounter::default().add_batch(build.rows());
     assert_eq!(build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size(), own);
+}
+
+/// S9, S11: a dictionary whose values all batches share is charged and admitted once, as are slices of list views.
+#[test]
+fn shared_values_are_admitted_once() {
+    let texts = StringArray::from_iter_values((0..1000).map(|i| format!("{i:01000}")));
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::new(Int32Array::from_iter_values(0..1000), Arc::new(texts)));
+    let (offsets, sizes) = ((0..1000).collect::<Vec<_>>(), vec![1; 1000]);
+    let texts = dictionary.as_any_dictionary().values().clone();
+    let field = Arc::new(Field::new("item", DataType::Utf8, true));
+    let views: ArrayRef = Arc::new(ListViewArray::new(field, offsets.into(), sizes.into(), texts, None));
+    for column in [dictionary, views] {
+        let whole = batch(vec![Arc::new(Int64Array::from_iter_values(0..1000)), column]);
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(5 << 19));
+        let mut collector = collector(&whole, &pool, Cancel::default());
+        (0..200).for_each(|i| collector.push(whole.slice(5 * i, 5)).unwrap());
+        assert_eq!(collector.finish().unwrap().rows().num_rows(), 1000);
+    }
 }
 
 /// A column of one of the flat types from (value, length) pairs; with `nulls`, every odd value is null.

@@ -17,8 +17,8 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionFields, UnionMode};
 use prejoin::{
-    BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, JoinType, MemoryPool, NullEquality, Pool,
-    PreparedBuild, Result, RunOptions, Source,
+    BatchStream, BuildSpec, Cancel, Collector, Config, DynamicFilter, Error, HashJoin, JoinType, MemoryPool,
+    NullEquality, Pool, PreparedBuild, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -120,15 +120,21 @@ impl Case {
         join.null_equalities(self.nulls_equal.iter().map(null_equality).collect()).build()
     }
 
-    /// All kinds on one handle, each with the oracle's rows in its order; fields as they were; all memory given back.
+    /// All kinds on one handle, each with the oracle's rows in its order; fields as they were; filters keep what matches;
+    /// all memory given back.
     fn check(&self) -> std::result::Result<(), TestCaseError> {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let input = BatchStream::from_batches(self.build[0].schema(), self.build.clone());
         let config = Config { collide: self.collide, ..Config::default() };
         let prepared = self.join(JoinType::Inner).unwrap().prepare_build(input, &pool, config).unwrap();
         let options = RunOptions { batch_size: self.batch_size, pool: Arc::clone(&pool), ..RunOptions::default() };
+        let marks = self.oracle(JoinType::ProbeMark).into_iter();
+        let matched: Vec<bool> = marks.map(|row| row.last() == Some(&Value::Bytes(vec![1]))).collect();
         for kind in KINDS {
-            let join = self.join(kind).unwrap().with_prepared_build(Arc::clone(&prepared)).unwrap();
+            let probe_keys = self.on.iter().map(|&(_, probe)| probe);
+            let filter = DynamicFilter::try_new(self.probe[0].schema(), probe_keys).unwrap();
+            let join = self.join(kind).unwrap().to_builder().dynamic_filter(Some(Arc::clone(&filter))).build().unwrap();
+            let join = join.with_prepared_build(Arc::clone(&prepared)).unwrap();
             let output = join.execute(0, &options).unwrap().collect::<Result<Vec<_>>>().unwrap();
             for batch in &output {
                 for column in batch.columns() {
@@ -145,6 +151,12 @@ impl Case {
                     prop_assert_eq!(wanted, found);
                 }
             }
+            let kept =
+                self.probe.iter().flat_map(|batch| filter.evaluate(batch).unwrap().values().iter().collect::<Vec<_>>());
+            let every =
+                matches!(kind, JoinType::ProbeOuter | JoinType::FullOuter | JoinType::ProbeAnti | JoinType::ProbeMark);
+            let wanted: Vec<bool> = matched.iter().map(|&matched| matched || every).collect();
+            prop_assert_eq!(kept.collect::<Vec<_>>(), wanted, "the filter of {}", kind);
             let columns = output.first().map_or(0, RecordBatch::num_columns);
             prop_assert_eq!(rows(&output, 0..columns, false), self.oracle(kind), "{}", kind);
         }
@@ -284,7 +296,7 @@ proptest! {
         payload_case(&types, seed).check().map_err(|error| TestCaseError::fail(format!("{types:?}: {error}")))?;
     }
 
-    /// B2, B4, S36: one to three keys of any types that compare, null equality of each key, colliding hashes.
+    /// B2, B4, S36, S42: one to three keys of any types that compare, null equality of each key, colliding hashes.
     #[test]
     fn any_keys_match_by_value(seed: u64, build in cuts(), probe in cuts()) {
         let case = key_case(seed, [build, probe]);
