@@ -311,3 +311,14 @@ def test_strings_of_any_frame_meet(build: str, probe: str) -> None:
     got = prejoin.join(TEXT_SOURCES[probe](), prepared)
     assert [str(name) if name else None for name in got["name"].to_pylist()] == NAMES
     assert got["v"].to_pylist() == got["v_right"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_a_full_dictionary_beside_nulls_fits_one_batch() -> None:
+    """The pieces of one output batch share a dictionary that fills its key type; unmatched build rows have none."""
+    codes = pa.array(range(256), pa.uint8())
+    texts = pa.DictionaryArray.from_arrays(codes, pa.array([f"text {i}" for i in range(256)]))
+    probe = pa.record_batch({"k": pa.array(range(256), pa.int64()), "d": texts})
+    build = prejoin.prepare(pa.table({"k": [255, 255, 256], "v": [1, 2, 3]}), "k")
+    got = prejoin.join(probe, build, how="full")
+    assert got.schema.field("d").type == texts.type
+    assert got["d"].to_pylist() == [f"text {i}" for i in [*range(255), 255, 255]] + [None]
