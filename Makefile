@@ -40,6 +40,10 @@ test-rust: ## Run the Rust tests alone
 test-python: develop ## Run the Python tests alone
 	$(BIN)/python -m pytest
 
+.PHONY: test-heavy
+test-heavy: develop ## Run the tests that need several GiB of memory, which make test leaves out
+	PREJOIN_HEAVY=1 $(BIN)/python -m pytest tests/python/test_public_reports.py tests/python/test_public_scenarios.py
+
 .PHONY: develop
 develop: $(VENV)/.dev ## Build the extension module as the tests use it, into .venv
 	$(MATURIN) --profile ci --quiet --skip-install

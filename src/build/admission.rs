@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::{ArrayData, ByteView};
 use arrow_schema::{DataType, UnionMode};
 
+use super::concat_encoded::same_values;
+use super::shown::{shown_by_type, shown_by_views};
 use crate::error::{Error, Result, internal_err};
 use crate::memory::Reservation;
 
@@ -25,7 +28,7 @@ pub fn sliced_size(array: &dyn Array) -> Result<usize> {
     let mut total = 0;
     visit(&array.to_data(), &mut |part| match part {
         Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
-        Part::NoValidity(_) => Ok(()),
+        Part::NoValidity(_) | Part::Working(_) => Ok(()),
     })?;
     Ok(total)
 }
@@ -45,12 +48,17 @@ pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
 }
 
 /// Bytes that concatenating `arrays` may allocate: the sliced size of each, a validity bitmap for each that has none
-/// (another may force one), and once the padding of each output buffer. Children count alike.
+/// (another may force one), and once the padding of each output buffer. Children count alike; the values of a dictionary
+/// that neighbours share count once.
 pub(super) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
     let mut total = 0;
-    for array in arrays {
-        visit(&array.to_data(), &mut |part| match part {
-            Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
+    for (i, array) in arrays.iter().enumerate() {
+        let data = match array.as_any_dictionary_opt() {
+            Some(dictionary) if i > 0 && same_values(array, &arrays[i - 1]) => dictionary.keys().to_data(),
+            _ => array.to_data(),
+        };
+        visit(&data, &mut |part| match part {
+            Part::Buffer(_, bytes) | Part::Working(bytes) => grow(&mut total, Some(bytes)),
             Part::NoValidity(rows) => grow(&mut total, Some(rows.div_ceil(8))),
         })?;
     }
@@ -109,6 +117,8 @@ enum Part<'a> {
     Buffer(&'a Buffer, usize),
     /// An array of so many rows without validity bitmap.
     NoValidity(usize),
+    /// Bytes that concatenation may need besides its result.
+    Working(usize),
 }
 
 /// Visits the buffers of `data` and of its children, cut to the rows that concatenation copies.
@@ -153,16 +163,17 @@ fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<
             fixed(0, with_end(rows)?, 8)?;
             visit(&children[0].slice(first, last - first), f)
         }
-        // The views of a list view may lie anywhere: concatenation copies the whole child.
         DataType::ListView(_) => {
             fixed(0, rows, 4)?;
             fixed(1, rows, 4)?;
-            visit(&children[0], f)
+            let shown = shown_by_views(&data.buffer::<i32>(0)[..rows], &data.buffer::<i32>(1)[..rows]);
+            visit(&children[0].slice(shown.start, shown.len()), f)
         }
         DataType::LargeListView(_) => {
             fixed(0, rows, 8)?;
             fixed(1, rows, 8)?;
-            visit(&children[0], f)
+            let shown = shown_by_views(&data.buffer::<i64>(0)[..rows], &data.buffer::<i64>(1)[..rows]);
+            visit(&children[0].slice(shown.start, shown.len()), f)
         }
         DataType::FixedSizeList(_, size) => {
             let size = *size as usize;
@@ -173,17 +184,30 @@ fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<
         // Children of a struct are cut with it.
         DataType::Struct(_) => children.iter().try_for_each(|child| visit(child, f)),
         DataType::Dictionary(key, _) => {
-            fixed(0, rows, key.primitive_width().unwrap_or(8))?;
+            let width = key.primitive_width().unwrap_or(8);
+            fixed(0, rows, width)?;
+            if width <= 2 {
+                // Keys that cannot number all values: distinct ones are collected, encoded, and copied twice more.
+                let working = sliced_size(&make_array(children[0].clone()))?.checked_mul(6);
+                let tables = children[0].len().checked_mul(256);
+                let sum = working.zip(tables).and_then(|(working, tables)| working.checked_add(tables));
+                f(Part::Working(sum.ok_or_else(overflow)?))?;
+            }
             visit(&children[0], f)
         }
         // At most the whole child: finding the runs of a slice is not worth it for a bound.
         DataType::RunEndEncoded(_, _) => children.iter().try_for_each(|child| visit(child, f)),
-        DataType::Union(_, mode) => {
+        DataType::Union(fields, mode) => {
             fixed(0, rows, 1)?;
-            if *mode == UnionMode::Dense {
-                fixed(1, rows, 4)?;
+            if *mode == UnionMode::Sparse {
+                return children.iter().try_for_each(|child| visit(child, f));
             }
-            children.iter().try_for_each(|child| visit(child, f))
+            fixed(1, rows, 4)?;
+            let (ids, offsets) = (&data.buffer::<i8>(0)[..rows], &data.buffer::<i32>(1)[..rows]);
+            fields.iter().zip(children).try_for_each(|((id, _), child)| {
+                let shown = shown_by_type(id, ids, offsets);
+                visit(&child.slice(shown.start, shown.len()), f)
+            })
         }
         other => match other.primitive_width() {
             Some(width) => fixed(0, rows, width),

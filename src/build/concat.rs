@@ -10,14 +10,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     BinaryType, BinaryViewType, ByteArrayType, LargeBinaryType, LargeUtf8Type, StringViewType, Utf8Type,
 };
-use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, NullArray, downcast_primitive, make_array, new_empty_array};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, NullArray, downcast_primitive, make_array};
 use arrow_buffer::{ArrowNativeType, MutableBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
-use super::concat_nested as nested;
+use super::{concat_encoded as encoded, concat_nested as nested};
 use crate::cancel::Cancel;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, internal_err};
 
 /// Rows appended between two looks at the stop signal.
 const PIECE: usize = 64 * 1024;
@@ -26,7 +26,7 @@ const PIECE: usize = 64 * 1024;
 ///
 /// # Errors
 /// [`Error::Execution`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets, before any allocation.
-pub(super) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
+pub(crate) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
     let pieces = Pieces { arrays, cancel };
     let data_type = arrays[0].data_type();
     macro_rules! primitive {
@@ -52,21 +52,11 @@ pub(super) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
         DataType::LargeListView(field) => nested::list_views::<i64>(arrays, field, cancel),
         DataType::FixedSizeList(field, size) => nested::fixed_size_lists(arrays, field, *size, cancel),
         DataType::Map(field, ordered) => nested::maps(arrays, field, *ordered, cancel),
-        DataType::Dictionary(_, _) => match nested::dictionaries(arrays, cancel)? {
-            Some(merged) => Ok(merged),
-            None => by_arrow(arrays, cancel),
-        },
-        _ => by_arrow(arrays, cancel),
+        DataType::Dictionary(key, _) => encoded::dictionaries(arrays, key, cancel),
+        DataType::RunEndEncoded(ends, _) => encoded::run_ends(arrays, ends, cancel),
+        DataType::Union(fields, mode) => encoded::unions(arrays, fields, *mode, cancel),
+        other => internal_err!("concatenation of type {other}"),
     }
-}
-
-/// Unions, run-ends, and dictionaries of different values.
-fn by_arrow(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
-    cancel.check()?;
-    // A second array makes Arrow copy where there is one only.
-    let empty = new_empty_array(arrays[0].data_type());
-    let arrays: Vec<&dyn Array> = arrays.iter().chain([&empty]).map(AsRef::as_ref).collect();
-    Ok(arrow_select::concat::concat(&arrays)?)
 }
 
 /// The arrays of one column, cut to pieces of at most [`PIECE`] rows.

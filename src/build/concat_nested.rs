@@ -1,4 +1,4 @@
-//! Nested, view and dictionary columns out of many arrays, in copies that share nothing with them.
+//! Nested and view columns out of many arrays, in copies that share nothing with them.
 
 use std::sync::Arc;
 
@@ -7,13 +7,14 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::ByteViewType;
 use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericByteViewArray, GenericListArray, GenericListViewArray, MapArray,
-    OffsetSizeTrait, StructArray, make_array,
+    OffsetSizeTrait, StructArray,
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use super::concat::concat;
+use super::shown::shown_by_views;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 
@@ -28,7 +29,7 @@ pub(super) fn rows(arrays: &[ArrayRef]) -> usize {
 }
 
 /// The validity of all arrays one after the other.
-fn nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
+pub(super) fn nulls(arrays: &[ArrayRef]) -> Option<NullBuffer> {
     if arrays.iter().all(|array| array.nulls().is_none()) {
         return None;
     }
@@ -95,7 +96,7 @@ pub(super) fn maps(arrays: &[ArrayRef], field: &FieldRef, ordered: bool, cancel:
     Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls(arrays), ordered)?))
 }
 
-/// List views may lie anywhere in their child, so the whole child is copied.
+/// Of each child the range is copied that its views lie in.
 pub(super) fn list_views<O: OffsetSizeTrait>(
     arrays: &[ArrayRef],
     field: &FieldRef,
@@ -107,18 +108,20 @@ pub(super) fn list_views<O: OffsetSizeTrait>(
     let mut base = 0usize;
     for array in arrays {
         let views = array.as_list_view::<O>();
-        if O::from_usize(base + views.values().len()).is_none() {
+        let shown = shown_by_views(views.offsets(), views.sizes());
+        if O::from_usize(base + shown.len()).is_none() {
             return Err(Error::Execution(format!(
                 "the values of type {} do not fit its 32-bit offsets; cast the column to a large list view or split the build",
                 array.data_type()
             )));
         }
-        // The view of a null or empty list may point beyond the values.
-        let moved = |(at, size): (&O, &O)| O::usize_as(if size.as_usize() == 0 { 0 } else { base + at.as_usize() });
+        let moved = |(at, size): (&O, &O)| {
+            O::usize_as(if size.as_usize() == 0 { 0 } else { base + at.as_usize() - shown.start })
+        };
         offsets.extend(views.offsets().iter().zip(views.sizes()).map(moved));
         sizes.extend_from_slice(views.sizes());
-        base += views.values().len();
-        children.push(views.values().clone());
+        base += shown.len();
+        children.push(views.values().slice(shown.start, shown.len()));
     }
     let values = concat(&children, cancel)?;
     let (offsets, sizes) = (ScalarBuffer::from(offsets), ScalarBuffer::from(sizes));
@@ -168,23 +171,4 @@ pub(super) fn views<T: ByteViewType>(arrays: &[ArrayRef], cancel: &Cancel) -> Re
     }
     let data: Vec<Buffer> = data.into_iter().map(Buffer::from_vec).collect();
     Ok(Arc::new(GenericByteViewArray::<T>::try_new(views.into(), data, nulls(arrays))?))
-}
-
-/// Dictionaries that all have the same values keep them once; others are merged by Arrow.
-pub(super) fn dictionaries(arrays: &[ArrayRef], cancel: &Cancel) -> Result<Option<ArrayRef>> {
-    let datas: Vec<_> = arrays.iter().map(|array| array.to_data()).collect();
-    let values = &datas[0].child_data()[0];
-    if !datas.iter().all(|data| data.child_data()[0].ptr_eq(values)) {
-        return Ok(None);
-    }
-    let DataType::Dictionary(key, _) = datas[0].data_type() else { return Ok(None) };
-    let keys = datas.iter().map(|data| {
-        let keys = data.clone().into_builder().data_type(key.as_ref().clone()).child_data(vec![]);
-        Ok(make_array(keys.build()?))
-    });
-    let keys = concat(&keys.collect::<Result<Vec<_>>>()?, cancel)?.to_data();
-    let values = concat(&[make_array(values.clone())], cancel)?.to_data();
-    let dictionary = keys.into_builder().data_type(datas[0].data_type().clone()).child_data(vec![values]);
-    // SAFETY: the keys are those of the arrays, which index these values.
-    Ok(Some(make_array(unsafe { dictionary.build_unchecked() })))
 }

@@ -4,19 +4,22 @@ pub mod admission;
 pub(crate) mod bounds;
 mod collector;
 mod concat;
+mod concat_encoded;
 mod concat_nested;
 mod keys;
 mod lease;
 mod membership;
 mod prepared;
+mod shown;
 mod spec;
 
 pub use bounds::Bounds;
 pub use collector::Collector;
+pub(crate) use concat::concat;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;
 pub(crate) use lease::lease_column;
 pub use membership::Membership;
 pub use prepared::PreparedBuild;
 pub use spec::{BuildSpec, NullEquality};
-pub(crate) use spec::{names, position};
+pub(crate) use spec::{check_equality, names, position};

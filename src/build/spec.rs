@@ -1,6 +1,6 @@
 //! What a build is made of: schema, key columns, null equality.
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, SchemaRef};
 
 use crate::error::{Result, plan_err};
 use crate::index::has_equality;
@@ -56,14 +56,7 @@ impl BuildSpec {
             }
         }
         for &key in &keys {
-            let field = schema.field(key);
-            if !has_equality(field.data_type()) {
-                return plan_err!(
-                    "key column {:?} has type {}, for which no equality is defined; join on another column or on parts of it",
-                    field.name(),
-                    field.data_type()
-                );
-            }
+            check_equality(schema.field(key))?;
         }
         Ok(Self { schema, keys, null_equality })
     }
@@ -100,6 +93,18 @@ impl BuildSpec {
     /// Null equality of each key.
     pub fn null_equality(&self) -> &[NullEquality] {
         &self.null_equality
+    }
+}
+
+/// Refuses a key column of a type without an equality.
+pub(crate) fn check_equality(field: &Field) -> Result<()> {
+    match has_equality(field.data_type()) {
+        true => Ok(()),
+        false => plan_err!(
+            "key column {:?} has type {}, for which no equality is defined; join on another column or on parts of it",
+            field.name(),
+            field.data_type()
+        ),
     }
 }
 

@@ -202,11 +202,11 @@ fn runs<R: RunEndIndexType>(array: &ArrayRef) -> Result<(UInt64Array, ArrayRef)>
     let mut positions = Vec::with_capacity(array.len());
     let offset = array.offset();
     for (run, end) in array.run_ends().values().iter().enumerate().skip(first) {
-        let end = (end.as_usize() - offset).min(array.len());
-        positions.resize(end, run as u64);
-        if end == array.len() {
+        // An empty slice starts at run 0, whatever its offset.
+        if positions.len() == array.len() {
             break;
         }
+        positions.resize((end.as_usize() - offset).min(array.len()), run as u64);
     }
     Ok((UInt64Array::new(positions.into(), None), array.values().clone()))
 }

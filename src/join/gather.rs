@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, UInt32Array, make_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, UInt32Array, make_array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use arrow_select::take::take;
 
 use crate::error::{Error, Result, internal_err};
@@ -80,8 +82,55 @@ pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<Arra
         DataType::LargeBinary => {
             gather_bytes(column, column.as_binary::<i64>().offsets(), column.as_binary::<i64>().values(), selection)?
         }
-        _ => take(column, &take_indices(selection), None)?,
+        _ => {
+            check_run_ends(data_type, selection.len())?;
+            take(column, &take_indices(selection), None).map_err(|error| match error {
+                ArrowError::OffsetOverflowError(_) => outgrown("more values", data_type),
+                other => other.into(),
+            })?
+        }
     })
+}
+
+/// `rows` nulls of a type that [`can_hold_nulls`].
+pub(crate) fn nulls(data_type: &DataType, rows: usize) -> Result<ArrayRef> {
+    gather(&new_empty_array(data_type), Selection { rows: &vec![NONE; rows], has_none: true })
+}
+
+/// False for unions and run-ends, which have no validity of their own, without a nullable child that a null can lie in.
+pub(crate) fn can_hold_nulls(data_type: &DataType) -> bool {
+    let child = |field: &FieldRef| field.is_nullable() && can_hold_nulls(field.data_type());
+    match data_type {
+        DataType::RunEndEncoded(_, values) => child(values),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| child(field)),
+        _ => true,
+    }
+}
+
+/// Refuses more rows than run ends reach; `take` panics on them.
+pub(super) fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
+    match data_type {
+        DataType::RunEndEncoded(ends, _) => {
+            let reach = match ends.data_type() {
+                DataType::Int16 => i16::MAX as usize,
+                DataType::Int32 => i32::MAX as usize,
+                _ => usize::MAX,
+            };
+            if rows > reach {
+                return Err(Error::Execution(format!(
+                    "{rows} rows do not fit the run ends of type {data_type}; use a smaller batch_size or pass the probe \
+                     side as a stream"
+                )));
+            }
+            Ok(())
+        }
+        DataType::Struct(fields) => fields.iter().try_for_each(|field| check_run_ends(field.data_type(), rows)),
+        DataType::FixedSizeList(field, size) => {
+            check_run_ends(field.data_type(), rows.saturating_mul(usize::try_from(*size).unwrap_or(0)))
+        }
+        DataType::Union(fields, _) => fields.iter().try_for_each(|(_, field)| check_run_ends(field.data_type(), rows)),
+        _ => Ok(()),
+    }
 }
 
 /// Bytes per value of the types whose values lie side by side in one buffer.
@@ -165,6 +214,13 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
     Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>())
 }
 
+fn outgrown(what: &str, data_type: &DataType) -> Error {
+    Error::Execution(format!(
+        "one output batch would hold {what} of type {data_type}, more than its offsets reach; use a smaller batch_size \
+         or pass the probe side as a stream"
+    ))
+}
+
 /// Bytes that a short value is copied with at once, whatever its length.
 const CHUNK: usize = 16;
 
@@ -187,10 +243,7 @@ fn gather_bytes<O: OffsetSizeTrait>(
         ends.push(O::usize_as(end));
     }
     if O::from_usize(end).is_none() {
-        return Err(Error::Execution(format!(
-            "one output batch would hold {end} bytes of type {}, more than its offsets reach; use a smaller batch_size or pass the probe side as a stream",
-            column.data_type()
-        )));
+        return Err(outgrown(&format!("{end} bytes"), column.data_type()));
     }
     let mut out: Vec<u8> = Vec::with_capacity(end + CHUNK);
     let mut at = 0;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::JoinType;
+use super::gather::can_hold_nulls;
 use crate::error::{Result, plan_err};
 
 /// One output column.
@@ -108,14 +109,14 @@ impl Output {
         let fields: Vec<FieldRef> = columns
             .iter()
             .map(|column| match *column {
-                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe()),
-                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build()),
+                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe(), join_type),
+                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build(), join_type),
                 OutputColumn::Key { build: b, probe: p } => {
-                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable())
+                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable(), join_type)
                 }
-                OutputColumn::Mark => Arc::new(Field::new(MARK, DataType::Boolean, false)),
+                OutputColumn::Mark => Ok(Arc::new(Field::new(MARK, DataType::Boolean, false))),
             })
-            .collect();
+            .collect::<Result<_>>()?;
         // The probe side's schema metadata wins, as that of the side that streams.
         let mut metadata = build.metadata().clone();
         metadata.extend(probe.metadata().iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -141,8 +142,19 @@ impl Output {
 }
 
 /// The field, nullable where its side is null-extended.
-fn extended(field: &FieldRef, nullable: bool) -> FieldRef {
-    if nullable && !field.is_nullable() { Arc::new(field.as_ref().clone().with_nullable(true)) } else { field.clone() }
+fn extended(field: &FieldRef, nullable: bool, join_type: JoinType) -> Result<FieldRef> {
+    if nullable && !can_hold_nulls(field.data_type()) {
+        return plan_err!(
+            "a {join_type} join gives nulls in column {:?}, which its type {} has no place for; make a child of it \
+             nullable, or leave the column out",
+            field.name(),
+            field.data_type()
+        );
+    }
+    Ok(match nullable && !field.is_nullable() {
+        true => Arc::new(field.as_ref().clone().with_nullable(true)),
+        false => field.clone(),
+    })
 }
 
 fn sources(

@@ -14,7 +14,7 @@ use super::probe::{Probe, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, lease_column, names, position};
+use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column, names, position};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
@@ -260,6 +260,7 @@ impl HashJoin {
                     probe.fields().len()
                 );
             };
+            check_equality(b)?;
             if !comparable(b.data_type(), p.data_type()) {
                 return plan_err!(
                     "key types must match: build column {:?} is {}, probe column {:?} is {}; cast one of them",

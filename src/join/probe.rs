@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array, new_null_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{ArrowError, SchemaRef};
-use arrow_select::concat::concat_batches;
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_select::concat::concat;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
 use super::filter::FilterShare;
-use super::gather::{Selection, gather};
+use super::gather::{Selection, check_run_ends, gather, nulls};
 use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
 use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
-use crate::build::PreparedBuild;
+use crate::build::{PreparedBuild, concat as concat_column};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Predicate, Side};
@@ -395,8 +395,8 @@ impl Probe {
         let marked = plan.join_type == JoinType::BuildSemi;
         // SQL NOT IN: a null build key is unknown against any probe row. `finish` left no rest for null probe keys.
         let drops_nulls = plan.null_aware && rest.probe_had_rows;
-        let nulls = drops_nulls.then(|| plan.build.key_columns()[0].logical_nulls()).flatten();
-        let keep = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        let key_nulls = drops_nulls.then(|| plan.build.key_columns()[0].logical_nulls()).flatten();
+        let keep = |row: usize| key_nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         rest.next_rows(marked, plan.batch_size.min(*left), keep, &mut rows);
         if rows.is_empty() {
             self.rest = None;
@@ -406,7 +406,7 @@ impl Probe {
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
             OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => gather(&plan.build_columns[i], selection),
-            OutputColumn::Probe(i) => Ok(new_null_array(plan.probe_schema.field(i).data_type(), rows.len())),
+            OutputColumn::Probe(i) => nulls(plan.probe_schema.field(i).data_type(), rows.len()),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -451,10 +451,22 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> 
     if rows.is_none_or(|rows| rows > i32::MAX as usize) {
         return Err(too_large("it has more than 2^31-1 rows"));
     }
-    concat_batches(schema, pieces).map_err(|error| match error {
-        ArrowError::OffsetOverflowError(_) => too_large("a column has more than 2 GiB"),
-        other => other.into(),
-    })
+    let column = |i: usize| -> Result<ArrayRef> {
+        let parts: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(i).clone()).collect();
+        check_run_ends(parts[0].data_type(), rows.unwrap_or_default())?;
+        // Arrow refuses dictionaries that fill their key type to the last entry.
+        if matches!(parts[0].data_type(), DataType::Dictionary(_, _)) {
+            return concat_column(&parts, &Cancel::default());
+        }
+        let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+        concat(&parts).map_err(|error| match error {
+            ArrowError::OffsetOverflowError(_) => too_large("a column has more than 2 GiB"),
+            other => other.into(),
+        })
+    };
+    let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(rows);
+    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 
 /// Nullability and metadata may differ from the schema, names and types may not.
