@@ -97,7 +97,7 @@ pub(crate) fn can_hold_nulls(data_type: &DataType) -> bool {
 }
 
 /// Refuses more rows than run ends reach; `take` panics on them.
-pub(super) fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
+fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
     match data_type {
         DataType::RunEndEncoded(ends, _) => {
             let reach = match ends.data_type() {
