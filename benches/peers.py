@@ -22,7 +22,15 @@ Every result is compared in full with the expected table; a wrong result is an e
     python benches/peers.py --engines limit,prejoin           # prejoin beside the least that any join must do
     python benches/peers.py --engines polars,duckdb --kinds int64 --rows 65536 --modes small
 """
-import argparse, gc, json, os, statistics, subprocess, sys, time
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
 from importlib.metadata import PackageNotFoundError, version
 
 SMALL, LARGE, LOW, HIGH = 4096, 1_000_000, 32, 1056
@@ -40,18 +48,24 @@ def mix(np, idx):
 
 class Case:
     """Build table, probe batches, and for each batch the matching (build row, probe row) indices."""
+
     def __init__(self, kind, rows, args):
-        import numpy as np, pyarrow as pa
+        import numpy as np
+        import pyarrow as pa
+
         self.kind, self.rows, self.pa, self.np = kind, rows, pa, np
         self.is_int = kind in ("int64", "random64")
         rng = np.random.default_rng(args.seed)
-        order = rng.permutation(rows) if args.shuffle else np.arange(rows)     # build position -> key index
-        self.position = np.argsort(order)                                      # key index -> build position
+        order = rng.permutation(rows) if args.shuffle else np.arange(rows)  # build position -> key index
+        self.position = np.argsort(order)  # key index -> build position
         self.build = pa.table({"key": self.keys(order), "payload": pa.array(order * 3 + 1)})
         self.keycol, self.payload = self.build["key"].chunk(0), self.build["payload"].chunk(0)
         self.truth, n = {}, args.batches
-        pairs = np.arange(SMALL // 2)[None, :] if n == 1 else rng.permutation(
-            max(rows, n * SMALL // 2))[:n * SMALL // 2].reshape(n, -1)          # a pair is one hit and one miss
+        pairs = (
+            np.arange(SMALL // 2)[None, :]
+            if n == 1
+            else rng.permutation(max(rows, n * SMALL // 2))[: n * SMALL // 2].reshape(n, -1)
+        )  # a pair is one hit and one miss
         self.small = [self.batch(np.stack([2 * p, 2 * p + 1], axis=1).ravel()) for p in pairs]
         self.large = [self.batch(rng.permutation(LARGE))] if "large" in args.modes else []
 
@@ -61,7 +75,7 @@ class Case:
             return pa.array(idx * 17)
         if self.kind == "utf8":
             return pa.array([f"key-{i:08d}" for i in idx.tolist()])
-        low = mix(np, idx)                                         # a bijection: distinct keys stay distinct
+        low = mix(np, idx)  # a bijection: distinct keys stay distinct
         if self.kind == "random64":
             return pa.array(low.view(np.int64))
         both = np.stack([low, mix(np, idx + (1 << 40))], axis=1)
@@ -76,15 +90,17 @@ class Case:
 
     def gather(self, batch, build_ix, probe_ix):
         """Output from pyarrow index arrays."""
-        return self.pa.record_batch([batch.column(0).take(probe_ix), self.payload.take(build_ix),
-                                     batch.column(1).take(probe_ix)], names=OUT)
+        return self.pa.record_batch(
+            [batch.column(0).take(probe_ix), self.payload.take(build_ix), batch.column(1).take(probe_ix)], names=OUT
+        )
 
     def numpy_gather(self, batch, payload, build_ix, probe_ix):
         """Output from numpy index arrays and a numpy payload (string keys are still taken by pyarrow)."""
         pa, key = self.pa, batch.column(0)
         key = pa.array(key.to_numpy().take(probe_ix)) if self.is_int else key.take(pa.array(probe_ix))
-        return pa.record_batch([key, pa.array(payload.take(build_ix)),
-                                pa.array(batch.column(1).to_numpy().take(probe_ix))], names=OUT)
+        return pa.record_batch(
+            [key, pa.array(payload.take(build_ix)), pa.array(batch.column(1).to_numpy().take(probe_ix))], names=OUT
+        )
 
     def check(self, result, batch):
         assert isinstance(result, (self.pa.Table, self.pa.RecordBatch)), type(result)
@@ -99,27 +115,34 @@ def limit(case, threads):
     def pyarrow_take():
         index = {k: tuple(map(case.pa.array, v)) for k, v in case.truth.items()}
         return lambda batch: case.gather(batch, *index[id(batch)])
+
     def numpy_take():
         payload = case.payload.to_numpy()
         return lambda batch: case.numpy_gather(batch, payload, *case.truth[id(batch)])
+
     yield "pyarrow_take", "limit", pyarrow_take
     yield "numpy_take", "limit", numpy_take
 
 
 def prejoin(case, threads):
     import prejoin as module
+
     def join():
         build = module.prepare(case.build, on="key")
         return lambda batch: module.join(batch, build)
+
     def hashed():
         off = module.Config(perfect_hash_min_density=2.0, perfect_hash_small_range=0)
         build = module.prepare(case.build, on="key", config=off)
         return lambda batch: module.join(batch, build)
+
     def stream():
         build = module.prepare(case.build, on="key")
         return lambda schema, batches: module.join(case.pa.RecordBatchReader.from_batches(schema, batches), build)
+
     def rebuild():
         return lambda batch: module.join(batch, module.prepare(case.build, on="key"))
+
     yield "join", "prepared", join
     if case.kind == "int64":
         yield "join_hashed", "prepared", hashed
@@ -132,12 +155,15 @@ def numpy(case, threads):
         np, keys = case.np, case.keycol.to_numpy()
         order = np.argsort(keys)
         keys, payload = keys[order], case.payload.to_numpy()[order]
+
         def call(batch):
             probe = batch.column(0).to_numpy()
             at = np.minimum(np.searchsorted(keys, probe), len(keys) - 1)
             hit = np.flatnonzero(keys[at] == probe)
             return case.numpy_gather(batch, payload, at[hit], hit)
+
         return call
+
     if case.is_int:
         yield "searchsorted", "prepared", searchsorted
 
@@ -145,46 +171,67 @@ def numpy(case, threads):
 def python(case, threads):
     def dictionary():
         table = dict(zip(case.keycol.to_pylist(), case.payload.to_pylist()))
+
         def call(batch):
             got = [table.get(k) for k in batch.column(0).to_pylist()]
             hit = case.pa.array([i for i, v in enumerate(got) if v is not None])
-            return case.pa.record_batch([batch.column(0).take(hit), case.pa.array([v for v in got if v is not None]),
-                                         batch.column(1).take(hit)], names=OUT)
+            return case.pa.record_batch(
+                [
+                    batch.column(0).take(hit),
+                    case.pa.array([v for v in got if v is not None]),
+                    batch.column(1).take(hit),
+                ],
+                names=OUT,
+            )
+
         return call
+
     yield "dict", "prepared", dictionary
 
 
 def pandas(case, threads):
     import pandas as pd
+
     def merge():
         right = case.build.to_pandas()
         return lambda batch: case.pa.Table.from_pandas(batch.to_pandas().merge(right, on="key"), preserve_index=False)
+
     def get_indexer(dtype):
         keys = (lambda a: a.to_pandas()) if dtype == "str" else lambda a: a.to_numpy(zero_copy_only=False)
         index, payload = pd.Index(keys(case.keycol), dtype=dtype), case.payload.to_numpy()
-        index.get_indexer(index[:1])                               # builds the hash table, which the Index keeps
+        index.get_indexer(index[:1])  # builds the hash table, which the Index keeps
+
         def call(batch):
             at = index.get_indexer(keys(batch.column(0)))
             hit = case.np.flatnonzero(at >= 0)
             return case.numpy_gather(batch, payload, at[hit], hit)
+
         return call
+
     yield "merge", "rebuild", merge
     for dtype in ["int64"] if case.is_int else ["str", "object"]:
         yield f"get_indexer_{dtype}", "prepared", lambda: get_indexer(dtype)
 
 
 def pyarrow(case, threads):
-    import pyarrow.acero as ac, pyarrow.compute as pc
+    import pyarrow.acero as ac
+    import pyarrow.compute as pc
+
     pa, build, many = case.pa, case.build, threads != 1
-    def index_in(batch):                                           # hashes the whole value_set on every call
+
+    def index_in(batch):  # hashes the whole value_set on every call
         at = pc.index_in(batch.column(0), value_set=case.keycol)
         return case.gather(batch, at.drop_null(), pc.indices_nonzero(at.is_valid()))
+
     def stream(schema, batches):
-        probe = ac.Declaration("record_batch_reader_source", ac.RecordBatchReaderSourceNodeOptions(
-            pa.RecordBatchReader.from_batches(schema, batches)))
+        probe = ac.Declaration(
+            "record_batch_reader_source",
+            ac.RecordBatchReaderSourceNodeOptions(pa.RecordBatchReader.from_batches(schema, batches)),
+        )
         options = ac.HashJoinNodeOptions("inner", ["key"], ["key"], ["key", "probe_value"], ["payload"])
         right = ac.Declaration("table_source", ac.TableSourceNodeOptions(build))
         return ac.Declaration("hashjoin", options, [probe, right]).to_reader(use_threads=many)
+
     table = lambda batch: pa.Table.from_batches([batch])
     yield "join", "rebuild", lambda: lambda b: table(b).join(build, "key", join_type="inner", use_threads=many)
     yield "join_swapped", "rebuild", lambda: lambda b: build.join(table(b), "key", join_type="inner", use_threads=many)
@@ -195,41 +242,55 @@ def pyarrow(case, threads):
 def polars(case, threads):
     import polars as pl
     from polars.io.plugins import register_io_source
+
     arrow = pl.from_arrow
+
     def join(sort=False):
-        build = arrow(case.build).sort("key") if sort else arrow(case.build)      # sort also sets polars' sorted flag
+        build = arrow(case.build).sort("key") if sort else arrow(case.build)  # sort also sets polars' sorted flag
         return lambda batch: arrow(batch).join(build, on="key").to_arrow()
+
     def search_sorted():
         build = arrow(case.build).sort("key")
         keys, payload, last = build["key"], build["payload"], len(build) - 1
+
         def call(batch):
             probe = arrow(batch)
             at = keys.search_sorted(probe["key"]).clip(upper_bound=last)
             hit = keys.gather(at) == probe["key"]
             return probe.filter(hit).with_columns(payload.gather(at.filter(hit))).to_arrow()
+
         return call
-    def replace_strict():                                          # no prepared form: hashes old and new on every call
+
+    def replace_strict():  # no prepared form: hashes old and new on every call
         build = arrow(case.build)
         new = pl.col("key").replace_strict(build["key"], build["payload"], default=None).alias("payload")
         return lambda batch: arrow(batch).with_columns(new).drop_nulls("payload").to_arrow()
-    def categorical():                                             # interns the keys, also every missing probe key
+
+    def categorical():  # interns the keys, also every missing probe key
         build, dtype = arrow(case.build), pl.Categorical(pl.Categories.random())
-        held = build["key"].cast(dtype)                            # the interned strings live only as long as this
+        held = build["key"].cast(dtype)  # the interned strings live only as long as this
         payload = build["payload"].gather(held.to_physical().arg_sort())
+
         def call(batch, held=held):
             probe = arrow(batch)
             got = payload.gather(probe["key"].cast(dtype).to_physical(), null_on_oob=True)
             return probe.with_columns(got).drop_nulls("payload").to_arrow()
+
         return call
+
     def stream():
         build = arrow(case.build).lazy()
+
         def call(schema, batches):
             def source(columns, predicate, n_rows, batch_size):
                 yield from map(arrow, batches)
+
             probe = register_io_source(source, schema=arrow(schema.empty_table()).schema)
             joined = probe.join(build, on="key", build_side="force_right")
             return (d.to_arrow() for d in joined.collect_batches(engine="streaming"))
+
         return call
+
     yield "join", "rebuild", join
     yield "join_sorted", "rebuild", lambda: join(sort=True)
     yield "replace_strict", "rebuild", replace_strict
@@ -241,30 +302,39 @@ def polars(case, threads):
 
 def duckdb(case, threads):
     import duckdb as module
+
     table, sql = lambda batch: case.pa.Table.from_batches([batch]), SQL.format("probe", "build")
+
     def connect(*statements):
         con = module.connect()
         con.register("arrow_build", case.build)
         for s in [f"SET threads = {threads}"] * bool(threads) + ["CREATE TABLE build AS FROM arrow_build", *statements]:
             con.execute(s)
         return con
+
     def run(con, sql, batch):
         con.register("probe", table(batch))
         return con.sql(sql).to_arrow_table()
+
     def join():
         con = connect()
         return lambda batch: run(con, sql, batch)
+
     def index_prepare():
         con = connect("CREATE UNIQUE INDEX build_key ON build (key)")
         con.register("probe", table(case.small[0]))
         con.execute("PREPARE q AS " + sql)
         return lambda batch: run(con, "EXECUTE q", batch)
-    def stream():                                                  # keep the table written last as the build side
+
+    def stream():  # keep the table written last as the build side
         con = connect("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+
         def call(schema, batches):
             con.register("probe", case.pa.RecordBatchReader.from_batches(schema, batches))
             return con.sql(sql).to_arrow_reader(SMALL)
+
         return call
+
     yield "join", "rebuild", join
     yield "art_index_prepare", "prepared", index_prepare
     yield "arrow_stream", "stream", stream
@@ -272,6 +342,7 @@ def duckdb(case, threads):
 
 def datafusion(case, threads):
     from datafusion import SessionConfig, SessionContext
+
     def context(**options):
         config = SessionConfig().with_target_partitions(threads) if threads else SessionConfig()
         for name, value in options.items():
@@ -279,49 +350,85 @@ def datafusion(case, threads):
         ctx = SessionContext(config)
         ctx.register_record_batches("build", [case.build.to_batches()])
         return ctx
+
     def query(ctx, sql, batches):
         ctx.deregister_table("probe")
         ctx.register_record_batches("probe", [batches])
         return ctx.sql(sql)
+
     def join():
         ctx, sql = context(), SQL.format("probe", "build")
         return lambda batch: query(ctx, sql, [batch]).to_arrow_table()
-    def stream():                                                  # the left table is hashed: put build there, keep it
+
+    def stream():  # the left table is hashed: put build there, keep it
         ctx = context(join_reordering="false")
         sql = SQL.format("probe", "build").replace("probe p JOIN build b", "build b JOIN probe p")
         return lambda schema, batches: (b.to_pyarrow() for b in query(ctx, sql, list(batches)).execute_stream())
+
     yield "join", "rebuild", join
     yield "execute_stream", "stream", stream
 
 
 def chdb(case, threads, state={}):
     import chdb as module
-    state.setdefault("con", module.connect(":memory:"))            # one connection per process
-    key, id_type, layout, get = ("String", "String", "COMPLEX_KEY_HASHED", "tuple(key)") if case.kind == "utf8" else (
-        "Int64", "UInt64", "HASHED", "toUInt64(key)")
+
+    state.setdefault("con", module.connect(":memory:"))  # one connection per process
+    key, id_type, layout, get = (
+        ("String", "String", "COMPLEX_KEY_HASHED", "tuple(key)")
+        if case.kind == "utf8"
+        else ("Int64", "UInt64", "HASHED", "toUInt64(key)")
+    )
+
     def setup(sql, *ddl):
-        build = case.build                                         # noqa: F841, read by Python(build)
-        for s in ["DROP DICTIONARY IF EXISTS lookup", "DROP TABLE IF EXISTS joined", "DROP TABLE IF EXISTS build",
-                  f"CREATE TABLE build (key {key}, payload Int64) ENGINE = Memory",
-                  "INSERT INTO build SELECT key, payload FROM Python(build)", *ddl]:
+        build = case.build
+        for s in [
+            "DROP DICTIONARY IF EXISTS lookup",
+            "DROP TABLE IF EXISTS joined",
+            "DROP TABLE IF EXISTS build",
+            f"CREATE TABLE build (key {key}, payload Int64) ENGINE = Memory",
+            "INSERT INTO build SELECT key, payload FROM Python(build)",
+            *ddl,
+        ]:
             state["con"].query(s, "ArrowTable")
         sql += f" SETTINGS max_threads = {threads}" if threads else ""
+
         def call(probe):
-            probe = case.pa.Table.from_batches([probe])            # noqa: F841, read by Python(probe)
+            probe = case.pa.Table.from_batches([probe])
             return state["con"].query(sql, "ArrowTable")
+
         return call
+
     fill = "INSERT INTO joined SELECT key, payload FROM build"
     yield "join", "rebuild", lambda: setup(SQL.format("Python(probe)", "build"))
-    yield "join_engine", "prepared", lambda: setup(
-        SQL.format("Python(probe)", "joined").replace(" JOIN ", " ALL INNER JOIN "),
-        f"CREATE TABLE joined (key {key}, payload Int64) ENGINE = Join(ALL, INNER, key)", fill)
-    yield "joinGet", "prepared", lambda: setup(
-        "SELECT key, joinGet('joined', 'payload', key) AS payload, probe_value FROM Python(probe) WHERE payload IS NOT NULL",
-        f"CREATE TABLE joined (key {key}, payload Nullable(Int64)) ENGINE = Join(ANY, LEFT, key)", fill)
-    yield "dictionary", "prepared", lambda: setup(
-        f"SELECT key, dictGet('lookup', 'payload', {get}) AS payload, probe_value FROM Python(probe) "
-        f"WHERE dictHas('lookup', {get})", f"CREATE DICTIONARY lookup (key {id_type}, payload Int64) PRIMARY KEY key "
-        f"SOURCE(CLICKHOUSE(TABLE 'build' DB 'default')) LAYOUT({layout}()) LIFETIME(0)", "SYSTEM RELOAD DICTIONARY lookup")
+    yield (
+        "join_engine",
+        "prepared",
+        lambda: setup(
+            SQL.format("Python(probe)", "joined").replace(" JOIN ", " ALL INNER JOIN "),
+            f"CREATE TABLE joined (key {key}, payload Int64) ENGINE = Join(ALL, INNER, key)",
+            fill,
+        ),
+    )
+    yield (
+        "joinGet",
+        "prepared",
+        lambda: setup(
+            "SELECT key, joinGet('joined', 'payload', key) AS payload, probe_value FROM Python(probe) WHERE payload IS NOT NULL",
+            f"CREATE TABLE joined (key {key}, payload Nullable(Int64)) ENGINE = Join(ANY, LEFT, key)",
+            fill,
+        ),
+    )
+    yield (
+        "dictionary",
+        "prepared",
+        lambda: setup(
+            f"SELECT key, dictGet('lookup', 'payload', {get}) AS payload, probe_value FROM Python(probe) "
+            f"WHERE dictHas('lookup', {get})",
+            f"CREATE DICTIONARY lookup (key {id_type}, payload Int64) PRIMARY KEY key "
+            f"SOURCE(CLICKHOUSE(TABLE 'build' DB 'default')) LAYOUT({layout}()) LIFETIME(0)",
+            "SYSTEM RELOAD DICTIONARY lookup",
+        ),
+    )
 
 
 ENGINES = {f.__name__: f for f in (limit, prejoin, numpy, python, pandas, pyarrow, polars, duckdb, datafusion, chdb)}
@@ -360,6 +467,7 @@ def measure_stream(case, call, batches, args):
 def worker(args):
     """Measure one engine at one thread setting; print a JSON line per case."""
     import pyarrow as pa
+
     if args.threads:
         pa.set_cpu_count(args.threads)
     for kind, rows in [(k, r) for k in args.kinds for r in args.rows]:
@@ -367,8 +475,17 @@ def worker(args):
         for name, category, setup in ENGINES[args.engines[0]](case, args.threads):
             start, call = time.perf_counter(), None
             for mode in args.modes if category != "stream" else set(args.modes) & {"small"}:
-                line = dict(kind=kind, rows=rows, mode=mode, engine=args.engines[0], method=name, category=category,
-                            threads=args.threads or "default", shuffle=args.shuffle, batches=args.batches)
+                line = dict(
+                    kind=kind,
+                    rows=rows,
+                    mode=mode,
+                    engine=args.engines[0],
+                    method=name,
+                    category=category,
+                    threads=args.threads or "default",
+                    shuffle=args.shuffle,
+                    batches=args.batches,
+                )
                 try:
                     if call is None:
                         call = setup()
@@ -378,9 +495,15 @@ def worker(args):
                     measure = measure_stream if category == "stream" else measure_calls
                     median, least, repeats = measure(case, call, getattr(case, mode), args)
                     scale, unit = (1e3, "us/batch") if mode == "small" else (LARGE, "ns/row")
-                    line |= dict(unit=unit, median=round(median / scale, 2), min=round(least / scale, 2), repeats=repeats,
-                                 setup_ms=setup_ms, load=round(os.getloadavg()[0], 2))
-                except Exception as error:                         # shown in the table as an error
+                    line |= dict(
+                        unit=unit,
+                        median=round(median / scale, 2),
+                        min=round(least / scale, 2),
+                        repeats=repeats,
+                        setup_ms=setup_ms,
+                        load=round(os.getloadavg()[0], 2),
+                    )
+                except Exception as error:  # shown in the table as an error
                     line["error"] = f"{type(error).__name__}: {error}"[:300]
                 gc.enable()
                 print(json.dumps(line), flush=True)
@@ -394,8 +517,11 @@ def table(results, args):
         print(f"\n## {kind}, build {rows}, {mode} probe: {unit}; x = median / take limit ({take:g})")
         print(f"{'engine.method':28} {'threads':>7} {'category':9} {'median':>10} {'min':>10} {'x':>8} {'setup ms':>9}")
         for r in sorted(got, key=lambda r: r.get("median", float("inf"))):
-            tail = r["error"][:60] if "error" in r else (
-                f"{r['median']:10.2f} {r['min']:10.2f} {r['median'] / take:8.2f} {r['setup_ms']:9.1f}")
+            tail = (
+                r["error"][:60]
+                if "error" in r
+                else (f"{r['median']:10.2f} {r['min']:10.2f} {r['median'] / take:8.2f} {r['setup_ms']:9.1f}")
+            )
             print(f"{r['engine'] + '.' + r['method']:28} {r['threads']:>7} {r['category']:9} {tail}")
 
 
@@ -405,9 +531,15 @@ def main():
     parser.add_argument("--engines", type=items, default=list(ENGINES), help=",".join(ENGINES))
     parser.add_argument("--kinds", type=items, default=["int64", "random64", "utf8", "uuid"])
     parser.add_argument("--rows", type=lambda s: [int(x) for x in s.split(",")], default=[64, 65536, 1_000_000])
-    parser.add_argument("--modes", type=items, default=["small", "large"], help="small: 4096 rows; large: 1,000,000 rows")
-    parser.add_argument("--batches", type=int, default=64, help="how many different small batches (1: the formula above)")
-    parser.add_argument("--shuffle", action=argparse.BooleanOptionalAction, default=True, help="order of the build keys")
+    parser.add_argument(
+        "--modes", type=items, default=["small", "large"], help="small: 4096 rows; large: 1,000,000 rows"
+    )
+    parser.add_argument(
+        "--batches", type=int, default=64, help="how many different small batches (1: the formula above)"
+    )
+    parser.add_argument(
+        "--shuffle", action=argparse.BooleanOptionalAction, default=True, help="order of the build keys"
+    )
     parser.add_argument("--seconds", type=float, default=0.7, help="time spent per case, after warm-up")
     parser.add_argument("--threads", type=int, help="only this number of threads (0: the engine's default)")
     parser.add_argument("--seed", type=int, default=7)
@@ -415,11 +547,13 @@ def main():
     args = parser.parse_args()
     if args.worker:
         return worker(args)
+
     def installed(package):
         try:
             return version(package)
         except PackageNotFoundError:
             return None
+
     packages = ("prejoin", "numpy", "pyarrow", "pandas", "polars", "duckdb", "datafusion", "chdb")
     print(json.dumps({package: installed(package) for package in packages}))
     print(json.dumps({"python": sys.version.split()[0], "cpus": os.cpu_count(), "load": os.getloadavg()}), flush=True)
@@ -429,8 +563,16 @@ def main():
             # polars, tokio and others read their thread limit when loaded, so each setting is a process of its own
             limits = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS")
             env = os.environ | ({k: str(threads) for k in limits} if threads else {})
-            command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--worker", "--engines", engine,
-                       "--threads", str(threads)]
+            command = [
+                sys.executable,
+                os.path.abspath(__file__),
+                *sys.argv[1:],
+                "--worker",
+                "--engines",
+                engine,
+                "--threads",
+                str(threads),
+            ]
             process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
             for line in process.stdout:
                 print(line, end="", flush=True)

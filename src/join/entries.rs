@@ -33,10 +33,46 @@ impl Entries {
         self.build.truncate(len);
     }
 
-    /// Lets the index write entries.
-    fn swap(&mut self, hits: &mut Hits) {
-        std::mem::swap(&mut self.probe, &mut hits.rows);
-        std::mem::swap(&mut self.build, &mut hits.groups);
+    /// Appends `hits`, whose contents are unspecified afterwards.
+    fn extend(&mut self, hits: &mut Hits) {
+        if self.len() == 0 {
+            // Small batches are read in one stage: no copy.
+            std::mem::swap(&mut self.probe, &mut hits.rows);
+            std::mem::swap(&mut self.build, &mut hits.groups);
+        } else {
+            self.probe.extend_from_slice(&hits.rows);
+            self.build.extend_from_slice(&hits.groups);
+        }
+    }
+
+    /// Appends the probe rows `start..start + len`: `hits` with their groups, the others with [`NONE`].
+    fn extend_with_misses(&mut self, start: usize, len: usize, hits: &Hits) {
+        let base = self.len();
+        self.probe.extend(start as u32..(start + len) as u32);
+        self.build.resize(base + len, NONE);
+        let build = &mut self.build[base..];
+        for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
+            build[row as usize - start] = group;
+        }
+    }
+
+    /// Appends those of the probe rows `start..start + len` that are not in `hits`, whose contents are unspecified
+    /// afterwards.
+    fn extend_misses(&mut self, start: usize, len: usize, hits: &mut Hits) {
+        let base = self.len();
+        self.probe.resize(base + len, 0);
+        let (mut kept, mut hit) = (base, 0);
+        // No probe row has this number, so the last hit is never passed.
+        hits.rows.push(NONE);
+        for row in start as u32..(start + len) as u32 {
+            // Without a branch, since hits cannot be predicted.
+            let is_hit = hits.rows[hit] == row;
+            self.probe[kept] = row;
+            kept += usize::from(!is_hit);
+            hit += usize::from(is_hit);
+        }
+        self.probe.truncate(kept);
+        self.build.resize(kept, NONE);
     }
 
     fn push(&mut self, probe: u32, build: u32) {
@@ -64,6 +100,8 @@ pub(crate) struct Shape {
     pub(crate) expand: bool,
     /// Probe rows that miss give an entry too.
     pub(crate) misses: bool,
+    /// Probe rows that hit give an entry; false only where rows are not expanded and misses are asked for.
+    pub(crate) hits: bool,
 }
 
 /// Probe rows whose hits are looked up at once where rows are expanded; bounds what is held beside the entries.
@@ -127,18 +165,21 @@ impl Input {
     ) -> Result<()> {
         let rows = self.batch.num_rows();
         let unique = build.groups().is_unique();
-        if !shape.misses && (unique || !shape.expand) {
-            // At most one entry per probe row: the index writes the entries themselves.
+        if unique || !shape.expand {
+            // At most one entry per probe row, and none of them cut: whole stages at a time.
             while entries.len() < max && self.looked_up < rows {
-                let len = (rows - self.looked_up).min(max - entries.len());
-                let from = entries.len();
-                entries.swap(&mut self.hits);
-                let probed = self.look_up(build, len);
-                entries.swap(&mut self.hits);
-                probed?;
-                entries.build[from..].iter().for_each(|&group| on_group(group));
+                let start = self.looked_up;
+                let len = (rows - start).min(max - entries.len()).min(STAGE);
+                self.hits.clear();
+                self.look_up(build, len)?;
+                self.hits.groups.iter().for_each(|&group| on_group(group));
                 if shape.expand {
-                    build.groups().unique_rows(&mut entries.build[from..]);
+                    build.groups().unique_rows(&mut self.hits.groups);
+                }
+                match (shape.misses, shape.hits) {
+                    (true, true) => entries.extend_with_misses(start, len, &self.hits),
+                    (true, false) => entries.extend_misses(start, len, &mut self.hits),
+                    (false, _) => entries.extend(&mut self.hits),
                 }
             }
             return Ok(());

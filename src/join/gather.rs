@@ -19,21 +19,32 @@ use crate::index::NONE;
 pub(crate) struct Selection<'a> {
     rows: &'a [u32],
     has_none: bool,
+    /// The rows follow each other.
+    contiguous: bool,
 }
 
 impl<'a> Selection<'a> {
     /// Proves that every row is below `len` or [`NONE`]. One pass, so that the copies need no check per value, whatever
     /// memory the rows came from.
     pub(crate) fn try_new(rows: &'a [u32], len: usize) -> Result<Self> {
+        let first = rows.first().copied().unwrap_or(0);
+        let mut apart = 0;
         // One up: NONE wraps to 0 and every other row must be at most `len`.
-        let (least, most) = rows.iter().fold((1, 0), |(least, most): (u32, u32), row| {
+        let (least, most) = rows.iter().enumerate().fold((1, 0), |(least, most): (u32, u32), (i, &row)| {
             let up = row.wrapping_add(1);
+            apart |= row ^ first.wrapping_add(i as u32);
             (least.min(up), most.max(up))
         });
         if most as usize > len {
             return internal_err!("row {} of a side of {len} rows was chosen", most - 1);
         }
-        Ok(Self { rows, has_none: least == 0 })
+        Ok(Self { rows, has_none: least == 0, contiguous: apart == 0 && least != 0 })
+    }
+
+    /// The chosen rows as a range, where they follow each other.
+    fn range(&self) -> Option<std::ops::Range<usize>> {
+        let start = *self.rows.first()? as usize;
+        self.contiguous.then(|| start..start + self.rows.len())
     }
 
     /// Number of output rows.
@@ -183,13 +194,18 @@ fn gather_fixed(values: &Buffer, width: usize, selection: Selection<'_>) -> Buff
     }
 }
 
-fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) -> Buffer
-where
-    [T]: AsRef<[T]>,
-{
+fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) -> Buffer {
     let values: &[T] = values.typed_data();
+    if let Some(range) = selection.range() {
+        return Buffer::from_vec(values[range].to_vec());
+    }
     if selection.has_none {
-        let value = |&row: &u32| values.get(row as usize).copied().unwrap_or_default();
+        // The value under a null is that of row 0: a choice without a branch, since misses cannot be predicted.
+        if values.is_empty() {
+            return Buffer::from_vec(vec![T::default(); selection.len()]);
+        }
+        // SAFETY: row 0 exists, and `Selection` proved that every other row does.
+        let value = |&row: &u32| unsafe { *values.get_unchecked(if row == NONE { 0 } else { row as usize }) };
         return Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>());
     }
     // SAFETY: `Selection` proved that every row is below the column's length. Measured in benches: a checked copy takes

@@ -74,7 +74,8 @@ impl ProbePlan {
 
     fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
-        Shape { expand, misses: self.join_type.keeps_unmatched_probe() }
+        let hits = expand || self.join_type != JoinType::ProbeAnti;
+        Shape { expand, misses: self.join_type.keeps_unmatched_probe(), hits }
     }
 }
 
@@ -350,11 +351,14 @@ impl Probe {
         match plan.join_type {
             JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
             JoinType::ProbeAnti => {
+                if plan.predicate.is_some() {
+                    entries.retain(|_, _, build| build == NONE);
+                }
                 let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
                 let key = |input: &Input| input.batch.column(plan.probe_keys[0]).logical_nulls();
-                let nulls = input.as_ref().filter(|_| drops_nulls).and_then(key);
-                let null_key = |row: u32| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row as usize));
-                entries.retain(|_, probe, build| build == NONE && !null_key(probe));
+                if let Some(nulls) = input.as_ref().filter(|_| drops_nulls).and_then(key) {
+                    entries.retain(|_, probe, _| nulls.is_valid(probe as usize));
+                }
             }
             _ => (),
         }
