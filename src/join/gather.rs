@@ -94,7 +94,7 @@ pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<Arra
 
 /// `rows` nulls of a type that [`can_hold_nulls`].
 pub(crate) fn nulls(data_type: &DataType, rows: usize) -> Result<ArrayRef> {
-    gather(&new_empty_array(data_type), Selection { rows: &vec![NONE; rows], has_none: true, contiguous: false })
+    gather(&new_empty_array(data_type), Selection::try_new(&vec![NONE; rows], 0)?)
 }
 
 /// False for unions and run-ends, which have no validity of their own, without a nullable child that a null can lie in.
@@ -108,7 +108,7 @@ pub(crate) fn can_hold_nulls(data_type: &DataType) -> bool {
 }
 
 /// Refuses more rows than run ends reach; `take` panics on them.
-pub(super) fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
+fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
     match data_type {
         DataType::RunEndEncoded(ends, _) => {
             let reach = match ends.data_type() {

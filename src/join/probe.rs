@@ -11,7 +11,7 @@ use arrow_select::concat::concat;
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
 use super::filter::FilterShare;
-use super::gather::{Selection, check_run_ends, gather, nulls};
+use super::gather::{Selection, gather, nulls};
 use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
@@ -453,14 +453,18 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> 
     }
     let column = |i: usize| -> Result<ArrayRef> {
         let parts: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(i).clone()).collect();
-        check_run_ends(parts[0].data_type(), rows.unwrap_or_default())?;
-        // Arrow refuses dictionaries that fill their key type to the last entry.
-        if matches!(parts[0].data_type(), DataType::Dictionary(_, _)) {
-            return concat_column(&parts, &Cancel::default());
+        let data_type = parts[0].data_type();
+        let outgrown = || too_large(&format!("column {:?} of type {data_type} outgrows it", schema.field(i).name()));
+        // Arrow panics on lists that outgrow their offsets, and refuses dictionaries that just fill their key type.
+        if data_type.is_nested() || matches!(data_type, DataType::Dictionary(_, _)) {
+            return concat_column(&parts, &Cancel::default()).map_err(|error| match error {
+                Error::Execution(_) => outgrown(),
+                other => other,
+            });
         }
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
         concat(&parts).map_err(|error| match error {
-            ArrowError::OffsetOverflowError(_) => too_large("a column has more than 2 GiB"),
+            ArrowError::OffsetOverflowError(_) => outgrown(),
             other => other.into(),
         })
     };

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -322,3 +323,81 @@ def test_a_full_dictionary_beside_nulls_fits_one_batch() -> None:
     got = prejoin.join(probe, build, how="full")
     assert got.schema.field("d").type == texts.type
     assert got["d"].to_pylist() == [f"text {i}" for i in [*range(255), 255, 255]] + [None]
+
+
+def joined(build: Any, probe: Any, how: Any = "inner", **options: Any) -> None:
+    join = prejoin.HashJoin(build.schema, probe, on="k", how=how, **options)
+    join.with_prepared_build(join.prepare_build(build)).execute().read_all()
+
+
+def one(data_type: pa.DataType) -> pa.Table:
+    return pa.table([pa.array([None], data_type)], schema=pa.schema([("k", data_type)]))
+
+
+def beside(column: pa.Array) -> pa.RecordBatch:
+    """A key of ones beside a column."""
+    return pa.record_batch([pa.array([1] * len(column), pa.int64()), column], names=["k", "v"])
+
+
+def texts(start: int) -> pa.RecordBatch:
+    codes = pa.array(range(100), pa.int8())
+    return beside(pa.DictionaryArray.from_arrays(codes, pa.array([str(start + i) for i in range(100)])))
+
+
+def lists(*ends: int) -> pa.RecordBatch:
+    """Lists of so many values that take no memory."""
+    return beside(pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), pa.nulls(ends[-1])))
+
+
+def runs(length: int) -> pa.RecordBatch:
+    return beside(pa.RunEndEncodedArray.from_arrays(pa.array([length], pa.int16()), pa.array(["x"])))
+
+
+SOLID = pa.dense_union([pa.field("x", pa.int8(), nullable=False)])
+KEYS = pa.record_batch({"k": [1] * 20_000})
+REFUSED: dict[str, Callable[[], Any]] = {
+    "for which no equality is defined; join on another column or on parts of it": lambda: prejoin.prepare(
+        one(pa.list_(pa.map_(pa.string(), pa.int8()))), "k"
+    ),
+    "key types must match": lambda: joined(one(pa.int64()), one(pa.string())),
+    "null_aware is SQL NOT IN and needs an anti join": lambda: joined(
+        one(pa.int64()), one(pa.int64()), null_aware=True
+    ),
+    "has no place for; make a child of it nullable, or leave the column out": lambda: prejoin.HashJoin(
+        pa.schema([("k", pa.int64()), ("u", SOLID)]), pa.schema([("k", pa.int64())]), on="k", how="left"
+    ),
+    "cast the column to wider dictionary keys or to its values": lambda: prejoin.prepare([texts(0), texts(100)], "k"),
+    "cast the column to wider run ends or to its values": lambda: prejoin.prepare([runs(20_000), runs(20_000)], "k"),
+    "use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
+        KEYS, prejoin.prepare(runs(2), "k")
+    ),
+    "or split the build": lambda: prejoin.prepare([lists(1 << 30), lists(1 << 30)], "k"),
+    "more than its offsets reach; use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
+        KEYS, prejoin.prepare(lists(1 << 30), "k")
+    ),
+    # Each piece of the output fits, and both together do not: the pairs, and the rows without a match.
+    "give the probe side as a stream": lambda: prejoin.join(
+        KEYS,
+        prejoin.prepare(lists(1 << 16, (1 << 30) + (1 << 16)).set_column(0, "k", pa.array([1, 2])), "k"),
+        how="full",
+    ),
+    "filter the build side or split it": lambda: prejoin.prepare(pa.record_batch([pa.nulls(2**32 - 1)], ["k"]), "k"),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused_says_what_the_documentation_says(message: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "support.md").read_text()
+    rows = [row for row in page.splitlines() if message in row and row.startswith("|")]
+    assert rows, "not in docs/support.md"
+    with pytest.raises(prejoin.PrejoinError) as raised:
+        REFUSED[message]()
+    assert message in str(raised.value)
+    assert any(f"`{type(raised.value).__name__}`" in row for row in rows)
+
+
+def test_the_documentation_lists_no_untested_refusal() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "support.md").read_text()
+    table = [row for row in page.partition("## What is refused")[2].splitlines() if row.startswith("|")]
+    for row in table[2:]:
+        assert any(message in row for message in REFUSED), row
