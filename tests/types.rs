@@ -433,7 +433,7 @@ fn columns_that_cannot_hold_nulls_are_not_extended() {
 fn keys_without_a_common_equality_are_refused() {
     use DataType::*;
     let refused = |build: &DataType, probe: &DataType| {
-        let (build_schema, probe_schema) = (schema(&[Int64, build.clone()]), schema(&[probe.clone()]));
+        let (build_schema, probe_schema) = (schema(&[Int64, build.clone()]), schema(std::slice::from_ref(probe)));
         let error = HashJoin::builder(build_schema, probe_schema).on([(1, 0)]).build().unwrap_err();
         assert!(matches!(error, Error::Plan(_)), "{error}");
         let text = error.to_string();
