@@ -466,7 +466,9 @@ fn rejects_view_payload_before_consumption() {
         Fields::from(vec![Field::new("keys", DataType::Utf8, false), Field::new("values", DataType::Int64, true)]);
     let map = DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false);
     let maps = Arc::new(Schema::new(vec![int("payload"), Field::new("tags", map, true)]));
-    let join = HashJoin::builder(maps.clone(), maps.clone()).on([("tags", "tags")]).build().unwrap();
+    assert_plan_error(HashJoin::builder(maps.clone(), maps.clone()).on([("tags", "tags")]).build(), "has type Map");
+    let mut join = HashJoin::builder(maps.clone(), maps.clone()).on([("payload", "payload")]).build().unwrap();
+    join.on = vec![(1, 1)];
     let refused = join.prepare_build(untouched(&maps), &pool, Config::default());
     assert_plan_error(refused, "key column \"tags\" has type Map");
     assert_eq!(pool.reserved(), 0);
