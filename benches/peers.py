@@ -436,9 +436,13 @@ SINGLE_THREADED = ("limit", "prejoin", "numpy", "python", "pandas")
 
 
 def measure_calls(case, call, batches, args):
-    """Median and minimum nanoseconds of one call(batch)."""
+    """Median and minimum nanoseconds of one call(batch), how many there were, and the time of the very first one."""
+    first = None
     for batch in batches:
-        case.check(call(batch), batch)
+        start = time.perf_counter_ns()
+        result = call(batch)
+        first = first or time.perf_counter_ns() - start
+        case.check(result, batch)
     times, end = [], time.perf_counter() + args.seconds
     while len(times) < 5 or time.perf_counter() < end:
         batch = batches[len(times) % len(batches)]
@@ -446,7 +450,7 @@ def measure_calls(case, call, batches, args):
         result = call(batch)
         times.append(time.perf_counter_ns() - start)
         del result
-    return statistics.median(times), min(times), len(times)
+    return statistics.median(times), min(times), len(times), first
 
 
 def measure_stream(case, call, batches, args):
@@ -461,7 +465,7 @@ def measure_stream(case, call, batches, args):
             got = sum(r.num_rows for r in out), sum(int(r["payload"].to_numpy().sum()) for r in out)
             assert got == (n * SMALL // 2, sum(sums[i % len(batches)] for i in range(n))), f"wrong rows or sum: {got}"
     slope = lambda of: (of(times[HIGH]) - of(times[LOW])) / (HIGH - LOW)
-    return slope(statistics.median), slope(min), len(times[HIGH])
+    return slope(statistics.median), slope(min), len(times[HIGH]), None
 
 
 def worker(args):
@@ -493,7 +497,7 @@ def worker(args):
                     gc.collect()
                     gc.disable()
                     measure = measure_stream if category == "stream" else measure_calls
-                    median, least, repeats = measure(case, call, getattr(case, mode), args)
+                    median, least, repeats, first = measure(case, call, getattr(case, mode), args)
                     scale, unit = (1e3, "us/batch") if mode == "small" else (LARGE, "ns/row")
                     line |= dict(
                         unit=unit,
@@ -501,6 +505,7 @@ def worker(args):
                         min=round(least / scale, 2),
                         repeats=repeats,
                         setup_ms=setup_ms,
+                        first_us=first and round(first / 1e3, 1),
                         load=round(os.getloadavg()[0], 2),
                     )
                 except Exception as error:  # shown in the table as an error
@@ -523,6 +528,83 @@ def table(results, args):
                 else (f"{r['median']:10.2f} {r['min']:10.2f} {r['median'] / take:8.2f} {r['setup_ms']:9.1f}")
             )
             print(f"{r['engine'] + '.' + r['method']:28} {r['threads']:>7} {r['category']:9} {tail}")
+
+
+# What prejoin.join has to reach, as multiples of the quickest limit of the same run.
+BARS = {
+    ("small", "int64", 64): 1.5,
+    ("small", "int64", 65536): 1.5,
+    ("small", "int64", 1_000_000): 2.0,
+    ("small", "utf8", 65536): 2.5,
+    ("small", "utf8", 1_000_000): 4.5,
+    ("large", "int64", 65536): 2.5,
+    ("large", "int64", 1_000_000): 3.5,
+    ("large", "utf8", 65536): 5.0,
+    ("large", "utf8", 1_000_000): 8.0,
+    ("large", "random64", 65536): 5.5,
+    ("large", "random64", 1_000_000): 7.0,
+}
+# Nanoseconds a row of preparing.
+PREPARE_BARS = {
+    ("int64", 65536): 6,
+    ("int64", 1_000_000): 18,
+    ("utf8", 65536): 12,
+    ("utf8", 1_000_000): 30,
+    ("random64", 65536): 12,
+    ("random64", 1_000_000): 30,
+}
+# Microseconds that a join of 1 or 64 rows may take beyond the bare crossing.
+SMALL_CALL_BAR = 4.0
+
+
+def reached(value, bar):
+    return f"{value:8.2f}  bar {bar:6.2f}  {'reached' if value <= bar else 'NOT reached'}"
+
+
+def bars(results):
+    """Prints each bar as reached or not."""
+    print("\n## bars of prejoin.join: multiples of the quickest take limit of this run")
+    for (mode, kind, rows), bar in BARS.items():
+        got = [r for r in results if (r["mode"], r["kind"], r["rows"]) == (mode, kind, rows) and "median" in r]
+        take = min((r["median"] for r in got if r["category"] == "limit"), default=None)
+        ours = next((r["median"] for r in got if (r["engine"], r["method"]) == ("prejoin", "join")), None)
+        if take and ours:
+            print(f"{mode:6} {kind:9} {rows:>8}: {reached(ours / take, bar)}")
+
+
+def prepare_bars(args):
+    """Measures preparing and small calls, and prints their bars."""
+    import numpy as np
+    import pyarrow as pa
+
+    import prejoin as module
+
+    median = lambda work, repeats: statistics.median(timed(work) for _ in range(repeats))
+
+    def timed(work):
+        start = time.perf_counter_ns()
+        result = work()
+        elapsed = time.perf_counter_ns() - start
+        del result
+        return elapsed
+
+    print("\n## bars of prejoin.prepare: ns a row; bytes a row beyond the data")
+    for (kind, rows), bar in PREPARE_BARS.items():
+        if kind in args.kinds and rows in args.rows:
+            args.modes = []
+            build = Case(kind, rows, args).build.combine_chunks()
+            took = median(lambda: module.prepare(build, on="key"), 9)
+            memory = module.prepare(build, on="key").memory()
+            beyond = (memory["index"] + memory["groups"]) / rows
+            print(f"{kind:9} {rows:>8}: {reached(took / rows, bar)}  {beyond:5.1f} bytes")
+    print("\n## bars of small calls: us beyond the bare crossing of the same columns")
+    keys = np.arange(65536) * 17
+    build = module.prepare(pa.table({"key": keys, "payload": keys}), on="key")
+    for rows in (1, 64):
+        batch = pa.record_batch({"key": keys[:rows], "probe_value": keys[:rows]})
+        crossing = median(lambda: module._core._crossing(batch), 5000)
+        joined = median(lambda: module.join(batch, build), 5000)
+        print(f"{rows:>8} rows, crossing {crossing / 1e3:.2f}: {reached((joined - crossing) / 1e3, SMALL_CALL_BAR)}")
 
 
 def main():
@@ -580,6 +662,9 @@ def main():
             if process.wait():
                 print(f"{engine} with {threads or 'default'} threads ended with {process.returncode}", flush=True)
     table(results, args)
+    if "prejoin" in args.engines:
+        bars(results)
+        prepare_bars(args)
     print("\nload average at the end:", os.getloadavg())
 
 

@@ -54,6 +54,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(expr::load_expr, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;
     module.add_function(wrap_pyfunction!(read::read, module)?)?;
+    module.add_function(wrap_pyfunction!(read::crossing, module)?)?;
     module.add_function(wrap_pyfunction!(probe_steps, module)?)?;
     // PyO3 fills it; what is public says the package.
     module.delattr("__all__")
