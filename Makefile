@@ -68,6 +68,12 @@ fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes
 bench: ## Run the Rust benchmarks (minutes)
 	cargo bench --locked
 
+.PHONY: bench-peers
+bench-peers: $(VENV)/.demo ## Measure prejoin beside the least that any join must do, and say which bars it reaches (minutes)
+	$(MATURIN) --release --quiet --skip-install
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy
+	$(BIN)/python benches/peers.py --engines limit,prejoin
+
 .PHONY: clean
 clean: ## Remove everything that was built, the virtual environment too
 	rm -rf target $(VENV) demo-out dist .pytest_cache .mypy_cache .ruff_cache
