@@ -19,18 +19,6 @@ use prejoin::{
 };
 use proptest::prelude::*;
 
-const KINDS: [JoinType; 9] = [
-    JoinType::Inner,
-    JoinType::ProbeOuter,
-    JoinType::BuildOuter,
-    JoinType::FullOuter,
-    JoinType::ProbeSemi,
-    JoinType::ProbeAnti,
-    JoinType::ProbeMark,
-    JoinType::BuildSemi,
-    JoinType::BuildAnti,
-];
-
 /// A batch of these key columns, named a, b, .., and a column `row` that numbers the rows.
 fn batch(keys: Vec<ArrayRef>) -> RecordBatch {
     let rows = Int64Array::from_iter_values(0..keys[0].len() as i64);
@@ -253,7 +241,7 @@ fn the_filter_prints_itself_and_checks_its_batches() {
 #[test]
 fn joins_that_need_every_probe_row_filter_nothing() {
     let (build, probe) = (ints([Some(1), None]), ints([Some(1), Some(2), None]));
-    for kind in KINDS {
+    for kind in JoinType::ALL {
         for null_aware in [false, true] {
             let anti = matches!(kind, JoinType::ProbeAnti | JoinType::BuildAnti);
             if null_aware && !anti {
@@ -554,7 +542,7 @@ proptest! {
             .iter()
             .flat_map(|batch| batch.column(row).as_primitive::<Int64Type>().values().to_vec())
             .collect();
-        for kind in KINDS {
+        for kind in JoinType::ALL {
             let filter = filter_over(&probe);
             let (scan, all) = (Arc::clone(&filter), probe.clone());
             let filtered = Source::new(probe.schema(), 1, move |_| {

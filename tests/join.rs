@@ -16,18 +16,6 @@ type Key = Option<i64>;
 /// (build key, build payload, probe key, probe payload, mark); payloads number the rows.
 type Row = (Key, Key, Key, Key, Option<bool>);
 
-const KINDS: [JoinType; 9] = [
-    JoinType::Inner,
-    JoinType::ProbeOuter,
-    JoinType::BuildOuter,
-    JoinType::FullOuter,
-    JoinType::ProbeSemi,
-    JoinType::ProbeAnti,
-    JoinType::ProbeMark,
-    JoinType::BuildSemi,
-    JoinType::BuildAnti,
-];
-
 fn schema(key: DataType) -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("key", key, true), Field::new("payload", DataType::Int64, true)]))
 }
@@ -180,7 +168,7 @@ impl<'a> Case<'a> {
 fn matches_collect_left() {
     let builds: [&[Key]; 4] = [&[], &[Some(1)], &[None, None], &[None, Some(0), Some(0), Some(-4096), Some(4096)]];
     let probes: [&[Key]; 4] = [&[Some(1)], &[], &[None, Some(1)], &[Some(0), None, Some(4096), Some(2)]];
-    for kind in KINDS {
+    for kind in JoinType::ALL {
         for nulls_equal in [false, true] {
             for (build, probe) in builds.iter().flat_map(|build| probes.iter().map(move |probe| (*build, *probe))) {
                 for batch_size in [1, 7] {
@@ -228,7 +216,7 @@ proptest! {
         let data_type = if text { DataType::Utf8 } else { DataType::Int64 };
         let spread = |keys: &[Key]| keys.iter().map(|k| k.map(|k| if sparse { k * 0x0012_3456_789a_bcdf } else { k })).collect::<Vec<_>>();
         let (build, probe) = (spread(&build), spread(&probe));
-        for kind in KINDS {
+        for kind in JoinType::ALL {
             let config = Config { collide, ..Config::default() };
             Case { kind, nulls_equal, build: &build, probe: &probe, data_type: data_type.clone(), cut, batch_size, config, residual }.check();
         }
@@ -360,4 +348,37 @@ fn outputs_own_their_buffers() {
     };
     let parents = addresses(&parent);
     assert!(addresses(&output).iter().all(|address| !parents.contains(address)));
+}
+
+/// A build source that asks for another partition of its own run gets an error, not a deadlock.
+#[test]
+fn a_build_that_waits_for_itself_is_an_error() {
+    let schema = schema(DataType::Int64);
+    let join = Arc::new(std::sync::OnceLock::<HashJoin>::new());
+    let (own, stream_schema) = (Arc::clone(&join), schema.clone());
+    let build = Source::new(schema.clone(), 1, move |_| {
+        let error = own.get().unwrap().execute(1, &RunOptions::default())?.next().unwrap().unwrap_err();
+        assert!(error.to_string().contains("asked for another partition of the same run"), "{error}");
+        Ok(BatchStream::from_batches(stream_schema.clone(), batches(&stream_schema, &[Some(1)], 1)))
+    });
+    let side = || batches(&schema, &[Some(1)], 1);
+    let probe = Source::from_batches(schema.clone(), vec![side(), side()]);
+    join.set(HashJoin::builder(build, probe).on([("key", "key")]).build().unwrap()).unwrap();
+    let rows = |partition| join.get().unwrap().execute(partition, &RunOptions::default()).unwrap().count();
+    assert_eq!((rows(0), rows(1)), (1, 1));
+}
+
+/// State of a run grows with the partitions that are executed, not with those that there are.
+#[test]
+fn partitions_cost_nothing_before_they_run() {
+    let schema = schema(DataType::Int64);
+    let opened = schema.clone();
+    let many = Source::new(schema.clone(), usize::MAX, move |_| {
+        Ok(BatchStream::from_batches(opened.clone(), batches(&opened, &[Some(1)], 1)))
+    });
+    let build = Source::from_batches(schema.clone(), vec![batches(&schema, &[Some(1)], 1)]);
+    let join = HashJoin::builder(build, many).on([("key", "key")]).build().unwrap();
+    let last = join.execute(usize::MAX - 1, &RunOptions::default()).unwrap();
+    assert_eq!(last.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1);
+    assert!(join.execute(usize::MAX, &RunOptions::default()).unwrap_err().to_string().contains("partition"));
 }

@@ -638,17 +638,6 @@ fn dropped_consumers_change_nothing() {
     assert!(run(&nothing).is_empty() && pulled.load(Ordering::Relaxed) == 2);
 }
 
-const KINDS: [JoinType; 8] = [
-    JoinType::Inner,
-    JoinType::ProbeOuter,
-    JoinType::BuildOuter,
-    JoinType::FullOuter,
-    JoinType::ProbeSemi,
-    JoinType::ProbeAnti,
-    JoinType::BuildSemi,
-    JoinType::BuildAnti,
-];
-
 /// S45: one line and the tree show mode, kind, keys, predicate, projection, limit, null equality, and the prepared
 /// rows.
 #[test]
@@ -713,7 +702,7 @@ fn statistics_take_the_attached_rows_as_exact() {
     let prepared = prepare(&plain, &[(1, 2), (1, 5), (1, 6)], &pool);
     let attached = plain.with_prepared_build(prepared).unwrap();
     assert_eq!(attached.statistics().build_rows, Estimate::Exact(3));
-    for kind in KINDS {
+    for kind in JoinType::ALL {
         let any = attached.to_builder().join_type(kind).build().unwrap().statistics().output_rows;
         assert!(any.value() > Some(0), "{kind} {any:?}");
     }
@@ -835,7 +824,7 @@ fn rich_schema() -> SchemaRef {
 }
 
 fn joins() -> impl Strategy<Value = HashJoin> {
-    let kinds = prop::sample::select([KINDS.as_slice(), &[JoinType::ProbeMark]].concat());
+    let kinds = prop::sample::select(JoinType::ALL.to_vec());
     let equality = prop_oneof![Just(NullEquality::NullEqualsNothing), Just(NullEquality::NullEqualsNull)];
     let equalities = prop::collection::vec(equality, 1..3);
     let options = (prop::option::of(predicate()), prop::option::of(0usize..9), any::<bool>(), any::<bool>());

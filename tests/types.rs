@@ -22,18 +22,6 @@ use prejoin::{
 };
 use proptest::prelude::*;
 
-const KINDS: [JoinType; 9] = [
-    JoinType::Inner,
-    JoinType::ProbeOuter,
-    JoinType::BuildOuter,
-    JoinType::FullOuter,
-    JoinType::ProbeSemi,
-    JoinType::ProbeAnti,
-    JoinType::ProbeMark,
-    JoinType::BuildSemi,
-    JoinType::BuildAnti,
-];
-
 /// A schema with the given column types, each field with an extension name.
 fn schema(types: &[DataType]) -> SchemaRef {
     let field = |(i, data_type): (usize, &DataType)| {
@@ -130,7 +118,7 @@ impl Case {
         let options = RunOptions { batch_size: self.batch_size, pool: Arc::clone(&pool), ..RunOptions::default() };
         let marks = self.oracle(JoinType::ProbeMark).into_iter();
         let matched: Vec<bool> = marks.map(|row| row.last() == Some(&Value::Bytes(vec![1]))).collect();
-        for kind in KINDS {
+        for kind in JoinType::ALL {
             let probe_keys = self.on.iter().map(|&(_, probe)| probe);
             let filter = DynamicFilter::try_new(self.probe[0].schema(), probe_keys).unwrap();
             let join = self.join(kind).unwrap().to_builder().dynamic_filter(Some(Arc::clone(&filter))).build().unwrap();
@@ -414,7 +402,7 @@ fn columns_that_cannot_hold_nulls_are_not_extended() {
     ] {
         let schema = schema(&[DataType::Int64, data_type.clone()]);
         let join = |kind| HashJoin::builder(schema.clone(), schema.clone()).on([(0, 0)]).join_type(kind).build();
-        for kind in KINDS {
+        for kind in JoinType::ALL {
             let extends = matches!(kind, JoinType::ProbeOuter | JoinType::BuildOuter | JoinType::FullOuter);
             match join(kind) {
                 Ok(_) => assert!(!extends, "{kind} {data_type}"),

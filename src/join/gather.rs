@@ -134,7 +134,7 @@ fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
 }
 
 /// Bytes per value of the types whose values lie side by side in one buffer.
-fn fixed_width(data_type: &DataType) -> Option<usize> {
+pub(super) fn fixed_width(data_type: &DataType) -> Option<usize> {
     match data_type {
         DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
         other => other.primitive_width(),

@@ -27,6 +27,19 @@ pub enum JoinType {
 }
 
 impl JoinType {
+    /// Every kind.
+    pub const ALL: [JoinType; 9] = [
+        Self::Inner,
+        Self::ProbeOuter,
+        Self::BuildOuter,
+        Self::FullOuter,
+        Self::ProbeSemi,
+        Self::ProbeAnti,
+        Self::ProbeMark,
+        Self::BuildSemi,
+        Self::BuildAnti,
+    ];
+
     /// Matching pairs come out.
     pub(crate) fn pairs(self) -> bool {
         matches!(self, Self::Inner | Self::ProbeOuter | Self::BuildOuter | Self::FullOuter)

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat;
 
 use super::JoinType;
 use super::entries::{Entries, Input, Shape};
 use super::filter::FilterShare;
-use super::gather::{Selection, gather, nulls};
+use super::gather::{Selection, fixed_width, gather, nulls};
 use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
@@ -183,6 +183,14 @@ impl Probe {
                 NONE - 1
             );
         }
+        let fields = self.plan.probe_schema.fields().iter();
+        if let Some((field, _)) = fields.zip(batch.columns()).find(|(f, c)| !f.is_nullable() && c.null_count() > 0) {
+            return Err(Error::Execution(format!(
+                "a probe batch holds nulls in column {:?}, which the probe side's schema declares without nulls; declare it \
+                 nullable",
+                field.name()
+            )));
+        }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
         let keys = self.plan.key_reader.read(&batch)?;
@@ -237,8 +245,14 @@ impl Probe {
     /// All outputs up to the next push as one batch.
     pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
         let Some(first) = self.next_output()? else { return self.batch(self.no_columns(), 0) };
+        let schema = &self.plan.output.schema.clone();
+        let mut rows = first.num_rows();
+        check_batch_size(schema, rows)?;
         let mut batches = vec![first];
         while let Some(batch) = self.next_output()? {
+            // While it grows, before memory for the whole is asked for.
+            rows += batch.num_rows();
+            check_batch_size(schema, rows)?;
             batches.push(batch);
         }
         match batches.len() {
@@ -366,6 +380,7 @@ impl Probe {
 
     fn output(&self) -> Result<RecordBatch> {
         let Some(input) = &self.input else { return internal_err!("output without an input batch") };
+        check_batch_size(&self.plan.output.schema, self.entries.len())?;
         let sides = Sides::new(&self.plan, &input.batch, &self.entries)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.output.columns.len());
         for source in &self.plan.output.sources {
@@ -442,15 +457,31 @@ impl<'a> Sides<'a> {
     }
 }
 
-/// The pieces of an output as one batch.
-fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> {
-    let too_large = |what: &str| {
-        Error::Execution(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
-    };
-    let rows = pieces.iter().try_fold(0_usize, |rows, piece| rows.checked_add(piece.num_rows()));
-    if rows.is_none_or(|rows| rows > i32::MAX as usize) {
+fn too_large(what: &str) -> Error {
+    Error::Execution(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
+}
+
+/// Refuses a single batch of more than 2^31-1 rows, or of more than 2 GiB in a column of fixed width.
+fn check_batch_size(schema: &SchemaRef, rows: usize) -> Result<()> {
+    if rows > i32::MAX as usize {
         return Err(too_large("it has more than 2^31-1 rows"));
     }
+    let outgrown = |field: &&FieldRef| {
+        let bytes = fixed_width(field.data_type()).map_or(Some(0), |width| width.checked_mul(rows));
+        bytes.is_none_or(|bytes| bytes > i32::MAX as usize)
+    };
+    match schema.fields().iter().find(outgrown) {
+        Some(field) => {
+            Err(too_large(&format!("column {:?} of type {} outgrows 2 GiB", field.name(), field.data_type())))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The pieces of an output as one batch.
+fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> {
+    let rows = pieces.iter().map(RecordBatch::num_rows).sum();
+    check_batch_size(schema, rows)?;
     let column = |i: usize| -> Result<ArrayRef> {
         let parts: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(i).clone()).collect();
         let data_type = parts[0].data_type();
@@ -469,7 +500,7 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> 
         })
     };
     let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(rows);
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
 }
 

@@ -1,6 +1,9 @@
 //! What the partitions of one run of a join share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use super::kind::PartitionMode;
 use super::metrics::{JoinMetrics, Timer, add};
@@ -14,23 +17,30 @@ use crate::error::{Result, plan_err};
 #[derive(Debug)]
 pub(super) struct RunState {
     metrics: Arc<JoinMetrics>,
-    partitions: Mutex<Vec<Partition>>,
+    partitions: usize,
+    /// Partitions that were executed.
+    taken: Mutex<HashSet<usize>>,
     /// The build of an ordinary collect-left join, once it is collected.
     build: Mutex<Option<Arc<PreparedBuild>>>,
+    /// The thread that collects it.
+    builder: Mutex<Option<ThreadId>>,
     /// The visited bits of a collect-left join.
     visited: VisitedHome,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Partition {
-    New,
-    Taken,
-}
+/// Between two looks of a partition at a build that another one collects.
+const WAIT: Duration = Duration::from_millis(1);
 
 impl RunState {
     pub(super) fn new(partitions: usize) -> Self {
-        let partitions = Mutex::new(vec![Partition::New; partitions]);
-        Self { metrics: Arc::default(), partitions, build: Mutex::default(), visited: VisitedHome::default() }
+        Self {
+            metrics: Arc::default(),
+            partitions,
+            taken: Mutex::default(),
+            build: Mutex::default(),
+            builder: Mutex::default(),
+            visited: VisitedHome::default(),
+        }
     }
 
     pub(super) fn metrics(&self) -> &Arc<JoinMetrics> {
@@ -39,17 +49,13 @@ impl RunState {
 
     /// Claims a partition; build-driven kinds run each once, since the last one gives the unmatched build rows.
     pub(super) fn claim(&self, partition: usize, once: bool) -> Result<()> {
-        let mut partitions = self.partitions.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = partitions.len();
-        match partitions.get_mut(partition) {
-            None => plan_err!("partition {partition} was asked of a join with {count}"),
-            Some(Partition::Taken) if once => {
-                plan_err!("partition {partition} of this run was executed before; reset the join to run it again")
-            }
-            Some(state) => {
-                *state = Partition::Taken;
-                Ok(())
-            }
+        if partition >= self.partitions {
+            return plan_err!("partition {partition} was asked of a join with {}", self.partitions);
+        }
+        let first = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(partition);
+        match first || !once {
+            true => Ok(()),
+            false => plan_err!("partition {partition} of this run was executed before; reset the join to run it again"),
         }
     }
 
@@ -68,13 +74,34 @@ impl RunState {
         if join.mode == PartitionMode::Partitioned {
             return collect(Some(partition));
         }
-        let mut collected = self.build.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut collected = self.wait_for_build(options)?;
         // The join's fields may have changed since, and with them what its build must be.
         let spec = join.build_spec()?;
         if let Some(build) = collected.as_ref().filter(|build| *build.spec() == spec) {
             return Ok(Arc::clone(build));
         }
-        Ok(Arc::clone(collected.insert(collect(None)?)))
+        *self.builder.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current().id());
+        let build = collect(None);
+        *self.builder.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(Arc::clone(collected.insert(build?)))
+    }
+
+    /// The place of the build, once no other partition collects it; looks for a stop signal while it waits.
+    fn wait_for_build(&self, options: &RunOptions) -> Result<MutexGuard<'_, Option<Arc<PreparedBuild>>>> {
+        loop {
+            match self.build.try_lock() {
+                Ok(collected) => return Ok(collected),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if *self.builder.lock().unwrap_or_else(PoisonError::into_inner) == Some(thread::current().id()) {
+                return plan_err!(
+                    "the build source of a join asked for another partition of the same run, which waits for it"
+                );
+            }
+            options.cancel.check()?;
+            thread::sleep(WAIT);
+        }
     }
 
     /// The share of one partition in the visited bits of `plan`'s build, `None` where its kind needs none.

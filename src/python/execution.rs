@@ -75,6 +75,9 @@ impl LazyBatches for Execution {
                 return Ok(Some(batch));
             }
             if !stream.pull()? {
+                if self.left == Some(0) {
+                    self.partitions = 0..0;
+                }
                 self.join.limit = self.left;
                 let next = self.partitions.next();
                 self.stream = next.map(|partition| self.join.execute(partition, &self.options)).transpose()?;

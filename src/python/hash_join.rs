@@ -662,6 +662,9 @@ fn positions(projection: Option<&Bound<'_, PyAny>>, build: &Side, probe: &Side) 
         let Ok(name) = column.extract::<String>() else {
             return count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column));
         };
+        if name == "mark" {
+            return Ok(build.fields().len() + probe.fields().len());
+        }
         Ok(match name.split_once('.') {
             Some(("build", name)) => crate::build::position(build, name, "build")?,
             Some(("probe", name)) => build.fields().len() + crate::build::position(probe, name, "probe")?,

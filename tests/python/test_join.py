@@ -226,3 +226,13 @@ def test_a_result_without_columns_keeps_its_rows() -> None:
     assert task(batch).num_columns == 0
     results = list(task.replace(probe=pa.table(batch)).execute(batch_size=2))
     assert [result.num_rows for result in results] == [2, 1]
+
+
+def test_one_batch_of_more_than_2_gib_is_refused_before_it_is_made() -> None:
+    """Each piece of 2^20 rows has 64 MiB: the error comes when 2^31 bytes are passed, not when memory is gone."""
+    build = prejoin.prepare(pa.table({"k": [0], "v": pa.array([b"x" * 4096], pa.binary(4096))}), "k")
+    probe = pa.record_batch({"k": pa.array([0] * 600_000)})
+    with pytest.raises(
+        prejoin.ExecutionError, match=r'"v" of type FixedSizeBinary.* outgrows 2 GiB; give the probe side as a stream'
+    ):
+        prejoin.join(probe, build)

@@ -4,12 +4,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use super::pyarrow::{PySchema, pyarrow};
-use crate::python::errors::guarded;
+use crate::python::errors::{guarded, plan};
 
 /// Gives batches one by one to Python code.
 pub(crate) trait BatchStream: Send {
@@ -46,7 +45,9 @@ impl BatchIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let mut stream = match self.swap(State::Busy) {
             State::Idle(stream) => stream,
-            State::Busy => return Err(PyRuntimeError::new_err("this reader is being read by another thread")),
+            State::Busy => {
+                return Err(plan("this reader is being read already, by another thread or by what it reads from"));
+            }
             State::Done => {
                 self.swap(State::Done);
                 return Ok(None);
