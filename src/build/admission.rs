@@ -15,7 +15,7 @@ use crate::error::{Error, Result, internal_err};
 use crate::memory::Reservation;
 
 /// Padding that an Arrow buffer may add to what is asked for.
-const PADDING: usize = 64;
+pub(super) const PADDING: usize = 64;
 
 /// Allocations up to this are kept whole, however small the part of them that a batch shows (S15).
 const SMALL_ALLOCATION: usize = 64 * 1024;

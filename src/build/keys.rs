@@ -4,13 +4,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 
-use super::admission::{output_buffers, sliced_size};
+use super::admission::{PADDING, output_buffers, sliced_size};
 use crate::error::{Error, Result};
 use crate::index::{coerce, key_type, positions};
 use crate::memory::{RangeCounter, Reservation};
-
-/// Padding that an Arrow buffer may add to what is asked for.
-const PADDING: usize = 64;
 
 /// Key columns with dictionaries and run-ends decoded. A column that is plain already is the build's own.
 pub(super) struct IndexKeys {

@@ -208,8 +208,8 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
         let value = |&row: &u32| unsafe { *values.get_unchecked(if row == NONE { 0 } else { row as usize }) };
         return Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>());
     }
-    // SAFETY: `Selection` proved that every row is below the column's length. Measured in benches: a checked copy takes
-    // 1.3 to 1.6 times as long.
+    // SAFETY: `Selection` proved that every row is below the column's length. A checked copy of 2,048 of
+    // 65,536 values took 1.1 to 1.2 times as long in a loop of its own.
     let value = |&row: &u32| unsafe { *values.get_unchecked(row as usize) };
     Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>())
 }
@@ -253,8 +253,8 @@ fn gather_bytes<O: OffsetSizeTrait>(
         let padded = len.next_multiple_of(CHUNK);
         debug_assert!(at + len <= end);
         // SAFETY: offsets of a valid array ascend and end within `values`; `at + len <= end` since `end` is the sum of the
-        // same lengths, and `out` has room for CHUNK bytes more. Measured: `extend_from_slice` takes 2 to 3 times as long
-        // on values of up to 16 bytes.
+        // same lengths, and `out` has room for CHUNK bytes more. `extend_from_slice` took 1.4 to 1.7 times as
+        // long on values of up to 16 bytes in a loop of its own.
         unsafe {
             let source = values.as_ptr().add(start);
             let target = out.as_mut_ptr().add(at);

@@ -77,9 +77,7 @@ impl ProbePlan {
         let hits = expand || self.join_type != JoinType::ProbeAnti;
         Shape { expand, misses: self.join_type.keeps_unmatched_probe(), hits }
     }
-}
 
-impl ProbePlan {
     /// Joins `batch` as if it were the whole probe side, into one batch of whatever size the plan allows.
     pub(crate) fn run_once(
         self: &Arc<Self>,

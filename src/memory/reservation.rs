@@ -59,12 +59,6 @@ impl Reservation {
             self.size -= bytes;
         }
     }
-
-    /// Takes over all that `other` of the same pool holds.
-    pub fn absorb(&mut self, mut other: Reservation) {
-        debug_assert!(Arc::ptr_eq(&self.pool, &other.pool), "reservations of two pools");
-        self.size += std::mem::take(&mut other.size);
-    }
 }
 
 impl Drop for Reservation {
