@@ -47,6 +47,7 @@ fn prepare(keys: &ArrayRef, pool: &Arc<dyn Pool>) -> (KeyIndex, RowGroups, Reser
         config: &Config::default(),
         retained: &mut retained,
         scratch: &mut scratch,
+        bounds: &[],
         cancel: &Cancel::default(),
     };
     let (index, groups) = KeyIndex::build(std::slice::from_ref(keys), &[false], context).expect("an unlimited pool");

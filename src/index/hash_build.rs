@@ -36,25 +36,23 @@ pub(super) fn build<const L: usize>(
     let first_null = group_nulls.and_then(|nulls| nulls.iter().position(|valid| !valid));
     for attempt in 0..SEEDS {
         let (seed, last) = (seed(attempt), attempt + 1 == SEEDS);
-        let mut distinct = Distinct::partition(source, seed, rows, rows - null_count, context)?;
-        let mut flooded = false;
-        if last {
-            distinct.sort(source, rows, context)?;
-        } else {
-            flooded = !distinct.dedupe(1, source, rows, context)?;
-            if !flooded && distinct.first_of.is_none() && !distinct.is_distinct() {
-                // One partition has no duplicates: likely there are none at all, and the table's own check suffices.
-                match freeze(source, &distinct, first_null, rows, buckets_per_key, last, context) {
-                    Ok((Frozen::Table(table), ranks)) => {
-                        return finish(table, ranks, distinct, seed, group_nulls, first_null, rows, context);
-                    }
-                    Ok((Frozen::Flooded, _)) => flooded = true,
-                    Ok((Frozen::Duplicates, _)) | Err(Error::ResourcesExhausted(_)) => {}
-                    Err(error) => return Err(error),
+        if attempt == 0
+            && let Some(keys) = Distinct::partition_evenly(source, seed, rows, rows - null_count, context)?
+        {
+            // Likely there are no duplicates at all, and the table's own check suffices.
+            match freeze(source, &keys, first_null, rows, buckets_per_key, last, context) {
+                Ok((Frozen::Table(table), ranks)) => {
+                    return finish(table, ranks, keys, seed, group_nulls, first_null, rows, context);
                 }
+                Ok(_) | Err(Error::ResourcesExhausted(_)) => keys.release(context),
+                Err(error) => return Err(error),
             }
-            flooded = flooded || !distinct.dedupe(distinct.partitions(), source, rows, context)?;
         }
+        let mut distinct = Distinct::partition(source, seed, rows, rows - null_count, context)?;
+        let flooded = match last {
+            true => distinct.sort(source, rows, context).map(|()| false)?,
+            false => !distinct.dedupe(source, rows, context)?,
+        };
         if !flooded
             && let (Frozen::Table(table), ranks) =
                 freeze(source, &distinct, first_null, rows, buckets_per_key, last, context)?
@@ -127,9 +125,9 @@ fn first_rows(
     context: &mut IndexContext<'_>,
 ) -> Result<RankedBits> {
     let mut bits = Bits::new(rows as u64, context.scratch)?;
-    for entries in distinct.iter() {
+    for p in 0..distinct.partitions() {
         context.cancel.check()?;
-        for entry in entries {
+        for entry in distinct.entries(p).into_iter().flatten() {
             bits.insert(row_of(entry).into());
         }
     }

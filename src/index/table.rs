@@ -5,12 +5,13 @@
 //! the number of partitions (multiply-shift instead of powers of two), so memory follows the number of distinct keys.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 
 use arrow_buffer::ScalarBuffer;
 
 use super::hash::{self, scale};
 use super::partition::{Distinct, Entry, hash_of, row_of};
-use super::scratch::{admitted, held};
+use super::scratch::{admitted, held, release, with_capacity};
 use super::stage::Stage;
 use super::{IndexContext, NONE, steps};
 use crate::error::Result;
@@ -20,6 +21,9 @@ const WINDOW: usize = 4;
 
 /// Longest bucket that is searched one tuple after the other.
 pub(super) const LONG: usize = 32;
+
+/// At most one entry of this many may be suspected of having the same key as another: about 1% are without reason.
+const SUSPECTS: usize = 16;
 
 /// A table whose keys are `L` lanes of 32 bits. A tuple is the key's lanes and the group id.
 #[derive(Debug)]
@@ -43,20 +47,12 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
     (std::array::from_fn(|lane| tuple[lane]), tuple[L])
 }
 
-/// Whether two tuples that stand `apart` have the same lanes.
-fn any_equal<const L: usize>(tuples: &[u32], apart: usize) -> bool {
-    let later = tuples.get(apart * (L + 1)..).unwrap_or_default();
-    let pairs = tuples.chunks_exact(L + 1).zip(later.chunks_exact(L + 1));
-    // No early end, so that the loop has no branches.
-    pairs.fold(false, |equal, (a, b)| equal | (a[..L] == b[..L]))
-}
-
 /// What became of [`Table::freeze`].
 pub(super) enum Frozen<const L: usize> {
     Table(Table<L>),
     /// A bucket is longer than [`LONG`].
     Flooded,
-    /// Two entries seem to have the same key.
+    /// Some entries seem to have the same key.
     Duplicates,
 }
 
@@ -78,42 +74,52 @@ impl<const L: usize> Table<L> {
         let buckets = per_partition * partitions;
         let mut directory: Vec<u64> = admitted(context.retained, buckets + 1)?;
         let mut tuples: Vec<u32> = admitted(context.retained, (distinct.len() + WINDOW - 1) * (L + 1))?;
-        let (mut start, mut checked) = (0u32, 0);
-        for (p, entries) in distinct.iter().enumerate() {
+        // Buckets that may hold a key twice: the tag of an entry was in its bucket before.
+        let most = if distinct.is_distinct() { 0 } else { distinct.len() / partitions / SUSPECTS + SUSPECTS };
+        let mut suspects: Vec<u32> = with_capacity(context.scratch, most)?;
+        let mut start = 0u32;
+        for p in 0..partitions {
             context.cancel.check()?;
             let first = p * per_partition + 1;
             let place = |entry: &Entry| hash::collide(hash_of(entry), collide);
-            for entry in entries {
+            let parts = distinct.entries(p);
+            for entry in parts.into_iter().flatten() {
                 let hash = place(entry);
-                let bucket = &mut directory[scale(hash, buckets as u64) + 1];
-                *bucket = (*bucket + 1) | tag(hash);
+                let (at, tag) = (scale(hash, buckets as u64), tag(hash));
+                let bucket = &mut directory[at + 1];
+                if most > 0 && *bucket & tag == tag {
+                    if suspects.len() == most {
+                        return Ok(Frozen::Duplicates);
+                    }
+                    suspects.push(at as u32);
+                }
+                *bucket = (*bucket + 1) | tag;
             }
-            let mut longest = 0;
             for bucket in &mut directory[first..first + per_partition] {
                 let len = *bucket as u32;
-                longest = longest.max(len as usize);
                 if len as usize > LONG && !accept_long {
-                    return Ok(Frozen::Flooded);
+                    return Ok(if most > 0 { Frozen::Duplicates } else { Frozen::Flooded });
                 }
                 *bucket = *bucket >> 32 << 32 | u64::from(start);
                 start += len;
             }
-            for entry in entries {
+            for entry in parts.into_iter().flatten() {
                 let bucket = &mut directory[scale(place(entry), buckets as u64) + 1];
                 let at = *bucket as u32 as usize * (L + 1);
                 *bucket += 1;
-                tuples[at..at + L].copy_from_slice(&key(entry));
-                tuples[at + L] = group(row_of(entry));
+                let tuple = &mut tuples[at..at + L + 1];
+                tuple[..L].copy_from_slice(&key(entry));
+                tuple[L] = group(row_of(entry));
             }
-            if !distinct.is_distinct() {
-                let end = start as usize * (L + 1);
-                // All entries that share a bucket are less than its length apart.
-                if (1..longest).any(|apart| any_equal::<L>(&tuples[checked..end], apart)) {
+            for bucket in suspects.drain(..) {
+                let range = directory[bucket as usize] as u32 as usize..directory[bucket as usize + 1] as u32 as usize;
+                let lanes = |at| tuple::<L>(&tuples, at).0;
+                if range.clone().any(|a| (a + 1..range.end).any(|b| lanes(a) == lanes(b))) {
                     return Ok(Frozen::Duplicates);
                 }
-                checked = end;
             }
         }
+        release(context.scratch, suspects);
         // The window of the last tuples ends in tuples of no group.
         tuples[distinct.len() * (L + 1)..].fill(NONE);
         Ok(Frozen::Table(Self { directory: directory.into(), tuples: tuples.into(), collide }))
@@ -180,10 +186,8 @@ impl<const L: usize> Table<L> {
             // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
             for at in (0..WINDOW).rev() {
                 let (lanes, this) = tuple::<L>(tuples, start as usize + at);
-                // Masks, because a branch here cannot be predicted.
                 let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
-                let mask = u32::from(differs != 0).wrapping_sub(1);
-                group = this & mask | group & !mask;
+                group = select_unpredictable(differs == 0, this, group);
             }
             if group == NONE && (end - start) as usize > WINDOW {
                 group = self.search_range(start, end, key, |group| compare(group, i));
