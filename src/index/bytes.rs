@@ -142,6 +142,18 @@ impl ByteKeys<'_> {
         valid: impl Fn(usize) -> bool,
     ) -> usize {
         let (rows, _, numbers) = stage.room(len);
+        let Shape { min, max, .. } = self.shape;
+        // Without early end, so that the loop has no branches.
+        if min == max && self.nulls.is_none() && bytes.slots(start, len).fold(true, |all, slot| all & (slot.2 == max)) {
+            let mask = hash::MASKS[max];
+            for ((number, row), (at, (data, begin, _))) in
+                numbers.iter_mut().zip(rows).zip((start..).zip(bytes.slots(start, len)))
+            {
+                *row = at as u32;
+                *number = hash::padded_by(data, begin, max, mask);
+            }
+            return len;
+        }
         let mut n = 0;
         for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
             let live = self.shape.fits(len) & valid(row);
@@ -173,6 +185,10 @@ impl ByteKeys<'_> {
 }
 
 impl<const L: usize> Source<L> for ByteKeys<'_> {
+    fn all_live(&self) -> bool {
+        self.nulls.is_none()
+    }
+
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         match self.shape.lanes {
             0 => self.hash_long(seed, start, len, stage),
@@ -185,6 +201,14 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
         match self.shape.lanes {
             0 => lanes(hash.into()),
             _ => with_column!(&self.bytes, |bytes| lanes(self.shape.number(bytes.slot(row as usize)))),
+        }
+    }
+
+    #[inline(always)]
+    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; L] {
+        match self.shape.lanes {
+            0 => lanes(stage.live_words()[i].into()),
+            _ => lanes(stage.wide()[i]),
         }
     }
 
@@ -274,6 +298,7 @@ impl ProbeStage for LongProbe<'_> {
         let build = |group: u32| self.build.value(self.groups.first_row(group) as usize);
         let probe = |row: u32| self.keys.bytes.value(row as usize);
         let equal = |group, row| build(group) == probe(row);
-        self.table.probe_verified(stage, equal, |group, row| build(group).cmp(probe(row)), out)
+        let touch = |group| build(group).first().copied().unwrap_or(0);
+        self.table.probe_verified(stage, touch, equal, |group, row| build(group).cmp(probe(row)), out)
     }
 }

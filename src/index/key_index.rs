@@ -57,7 +57,7 @@ pub struct KeyIndex {
 enum Kind {
     Dense(DenseIndex),
     Hashed(HashedIndex),
-    Bytes(BytesIndex),
+    Bytes(Box<BytesIndex>),
     Rows(RowsIndex),
 }
 
@@ -127,7 +127,7 @@ impl KeyIndex {
         }
         if keys.len() == 1 && is_bytes(first.data_type()) {
             let (index, groups, num_keys, null_group) = BytesIndex::build(first, nulls_equal[0], context)?;
-            return Ok((new(Kind::Bytes(index), num_keys, null_group), groups));
+            return Ok((new(Kind::Bytes(Box::new(index)), num_keys, null_group), groups));
         }
         let (index, groups, num_keys) = RowsIndex::build(keys, nulls_equal, context)?;
         Ok((new(Kind::Rows(index), num_keys, NONE), groups))

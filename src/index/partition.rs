@@ -4,24 +4,29 @@
 use std::cmp::Ordering;
 
 use super::hash;
-use super::scratch::{admitted, release, scratch_size, with_capacity};
+use super::scratch::{admitted, release, scratch_size};
 use super::stage::Stage;
-use super::table::LONG;
+use super::table::{Entries, LONG};
 use super::{IndexContext, steps};
+use crate::cancel::Cancel;
 use crate::error::Result;
 
 /// The keys of a build, as the table sees them.
 pub(super) trait Source<const L: usize> {
+    /// Whether every row is indexed.
+    fn all_live(&self) -> bool;
     /// Fills `stage` with the indexed rows of `start..start + len` and their hashes.
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage);
     /// The lanes of the key of a row.
     fn lanes(&self, hash: u64, row: u32) -> [u32; L];
+    /// The lanes of the key of the `i`-th row that is left in `stage` after [`hash`](Self::hash).
+    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; L];
     /// Orders the keys of two rows whose hashes are equal.
     fn compare(&self, a: u32, b: u32) -> Ordering;
 }
 
 /// Hash (lower half first) and row; of a distinct key the first row.
-pub(super) type Entry = [u32; 3];
+type Entry = [u32; 3];
 
 #[inline(always)]
 fn entry(hash: u64, row: u32) -> Entry {
@@ -29,19 +34,19 @@ fn entry(hash: u64, row: u32) -> Entry {
 }
 
 #[inline(always)]
-pub(super) fn hash_of(entry: &Entry) -> u64 {
+fn hash_of(entry: &Entry) -> u64 {
     u64::from(entry[0]) | u64::from(entry[1]) << 32
 }
 
 #[inline(always)]
-pub(super) fn row_of(entry: &Entry) -> u32 {
+fn row_of(entry: &Entry) -> u32 {
     entry[2]
 }
 
 /// Partitions of about this many rows keep their rows and their slots in the L1 or L2 cache.
 const PARTITION_ROWS: usize = 4096;
 /// Where no slots are needed: the part of the table that this many rows fill stays in the L2 cache.
-const LARGE_PARTITION_ROWS: usize = 1 << 16;
+pub(super) const LARGE_PARTITION_ROWS: usize = 1 << 16;
 const MAX_PARTITION_BITS: u32 = 12;
 /// Most slots that a partition starts with; it gets more when half of them are used.
 const SLOTS: usize = 2 * PARTITION_ROWS;
@@ -62,26 +67,20 @@ pub(super) struct Distinct {
 }
 
 impl Distinct {
-    /// Spreads the `rows` rows, of which at most `indexed` are indexed, over partitions. No duplicates are dropped yet.
+    /// Spreads the indexed ones of `rows` rows over partitions. No duplicates are dropped yet.
     pub(super) fn partition<const L: usize>(
         source: &impl Source<L>,
         seed: u64,
         rows: usize,
-        indexed: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<Self> {
         let mut this = Self::empty(rows, PARTITION_ROWS, context)?;
-        if this.bounds.len() == 1 {
-            this.collect(source, seed, rows, indexed, context)?;
-        } else {
-            this.count(source, seed, rows, context)?;
-            this.spread(source, seed, rows, usize::MAX, context)?;
-        }
+        this.count(source, seed, rows, context)?;
+        this.spread(source, seed, rows, usize::MAX, context)?;
         Ok(this)
     }
 
-    /// Does the same with larger partitions and without counting first. `None` where it does not work out or where the keys
-    /// seem to have duplicates.
+    /// Does the same with larger partitions and without counting first. `None` where it does not work out.
     pub(super) fn partition_evenly<const L: usize>(
         source: &impl Source<L>,
         seed: u64,
@@ -89,15 +88,8 @@ impl Distinct {
         indexed: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<Option<Self>> {
-        if !seem_distinct(source, seed, rows) {
-            return Ok(None);
-        }
         let mut this = Self::empty(rows, LARGE_PARTITION_ROWS, context)?;
         let partitions = this.bounds.len();
-        if partitions == 1 {
-            this.collect(source, seed, rows, indexed, context)?;
-            return Ok(Some(this));
-        }
         // Hashes spread keys evenly: each partition has room for few less than the mean, and the rest is spilled.
         let mean = indexed / partitions;
         let room = mean - (4 * mean.isqrt()).min(mean);
@@ -128,25 +120,6 @@ impl Distinct {
         let bits = rows.div_ceil(partition_rows).next_power_of_two().ilog2().min(MAX_PARTITION_BITS);
         let bounds = admitted(context.scratch, 1 << bits)?;
         Ok(Self { entries: Vec::new(), bounds, spilled: Vec::new(), first_of: None, is_distinct: false })
-    }
-
-    /// Fills the only partition.
-    fn collect<const L: usize>(
-        &mut self,
-        source: &impl Source<L>,
-        seed: u64,
-        rows: usize,
-        indexed: usize,
-        context: &mut IndexContext<'_>,
-    ) -> Result<()> {
-        let mut entries = with_capacity(context.scratch, indexed)?;
-        for_each_stage(source, seed, rows, context, |hashes, rows| {
-            entries.extend(hashes.iter().zip(rows).map(|(&hash, &row)| entry(hash, row)));
-            true
-        })?;
-        self.bounds[0][1] = entries.len() as u32;
-        self.entries = entries;
-        Ok(())
     }
 
     /// Makes the partitions as large as they have to be.
@@ -319,20 +292,20 @@ impl Distinct {
         (0..self.partitions()).flat_map(|p| self.entries(p)).map(<[Entry]>::len).sum()
     }
 
-    /// Whether all duplicates are dropped.
-    pub(super) fn is_distinct(&self) -> bool {
-        self.is_distinct
-    }
-
     /// Number of partitions, a power of two. Partition `p` holds the hashes whose upper bits are `p`.
     pub(super) fn partitions(&self) -> usize {
         self.bounds.len()
     }
 
     /// The entries of partition `p`, in two parts.
-    pub(super) fn entries(&self, p: usize) -> [&[Entry]; 2] {
+    fn entries(&self, p: usize) -> [&[Entry]; 2] {
         let part = |&[start, end]: &[u32; 2]| &self.entries[start as usize..end as usize];
         [part(&self.bounds[p]), self.spilled.get(p).map_or(&[], part)]
+    }
+
+    /// The rows of the entries of partition `p`.
+    pub(super) fn rows(&self, p: usize) -> impl Iterator<Item = u32> {
+        self.entries(p).into_iter().flatten().map(row_of)
     }
 
     /// Frees all but `first_of`.
@@ -369,6 +342,105 @@ impl Place {
     }
 }
 
+/// Entries as the table reads them.
+pub(super) struct Spread<'a, S> {
+    pub(super) source: &'a S,
+    pub(super) distinct: &'a Distinct,
+}
+
+impl<const L: usize, S: Source<L>> Entries<L> for Spread<'_, S> {
+    fn partitions(&self) -> usize {
+        self.distinct.partitions()
+    }
+
+    fn len(&self) -> usize {
+        self.distinct.len()
+    }
+
+    fn are_distinct(&self) -> bool {
+        self.distinct.is_distinct
+    }
+
+    #[inline(always)]
+    fn hashes(&self, p: usize, mut each: impl FnMut(u64) -> bool) -> Result<bool> {
+        for part in self.distinct.entries(p) {
+            for entry in part {
+                if !each(hash_of(entry)) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn tuples(&self, p: usize, mut each: impl FnMut(u64, [u32; L], u32)) -> Result<()> {
+        for part in self.distinct.entries(p) {
+            for entry in part {
+                let (hash, row) = (hash_of(entry), row_of(entry));
+                each(hash, self.source.lanes(hash, row), row);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All rows of a small build as entries, hashed twice instead of stored: none is null, and they seem distinct.
+pub(super) struct AllRows<'a, S> {
+    pub(super) source: &'a S,
+    pub(super) seed: u64,
+    pub(super) rows: usize,
+    pub(super) cancel: &'a Cancel,
+}
+
+impl<S> AllRows<'_, S> {
+    #[inline(always)]
+    fn for_each_stage<const L: usize>(&self, mut work: impl FnMut(&Stage) -> bool) -> Result<bool>
+    where
+        S: Source<L>,
+    {
+        let mut stage = Stage::default();
+        for start in (0..self.rows).step_by(Stage::ROWS) {
+            self.cancel.check()?;
+            self.source.hash(self.seed, start, Stage::ROWS.min(self.rows - start), &mut stage);
+            if !work(&stage) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<const L: usize, S: Source<L>> Entries<L> for AllRows<'_, S> {
+    fn partitions(&self) -> usize {
+        1
+    }
+
+    fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn are_distinct(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn hashes(&self, _: usize, mut each: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.for_each_stage(|stage| stage.live_words().iter().all(|&hash| each(hash)))
+    }
+
+    #[inline(always)]
+    fn tuples(&self, _: usize, mut each: impl FnMut(u64, [u32; L], u32)) -> Result<()> {
+        self.for_each_stage(|stage| {
+            for (i, (&hash, &row)) in stage.live_words().iter().zip(stage.live_rows()).enumerate() {
+                each(hash, self.source.lanes_in(stage, i), row);
+            }
+            true
+        })?;
+        Ok(())
+    }
+}
+
 /// Hashes all rows, stage by stage, until `work` says to stop; returns whether it never did.
 fn for_each_stage<const L: usize>(
     source: &impl Source<L>,
@@ -379,21 +451,14 @@ fn for_each_stage<const L: usize>(
 ) -> Result<bool> {
     let morsel = scratch_size(rows.min(Stage::ROWS), 1, false)?;
     context.scratch.try_grow(morsel)?;
-    let mut stage = Stage::default();
-    for start in (0..rows).step_by(Stage::ROWS) {
-        context.cancel.check()?;
-        source.hash(seed, start, Stage::ROWS.min(rows - start), &mut stage);
-        if !work(stage.live_words(), stage.live_rows()) {
-            context.scratch.shrink(morsel);
-            return Ok(false);
-        }
-    }
+    let all = AllRows { source, seed, rows, cancel: context.cancel };
+    let finished = all.for_each_stage(|stage| work(stage.live_words(), stage.live_rows()))?;
     context.scratch.shrink(morsel);
-    Ok(true)
+    Ok(finished)
 }
 
 /// False where some of the first rows have the same hash, so likely the same key.
-fn seem_distinct<const L: usize>(source: &impl Source<L>, seed: u64, rows: usize) -> bool {
+pub(super) fn seem_distinct<const L: usize>(source: &impl Source<L>, seed: u64, rows: usize) -> bool {
     let mut stage = Stage::default();
     source.hash(seed, 0, rows.min(Stage::ROWS), &mut stage);
     let hashes = stage.live_words_mut();
