@@ -275,3 +275,67 @@ fn gather_bytes<O: OffsetSizeTrait>(
     unsafe { out.set_len(end) };
     build(column.data_type(), selection, vec![Buffer::from_vec(ends), Buffer::from_vec(out)], nulls)
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::types::{Decimal128Type, Float32Type, Int8Type, Int16Type, Int64Type};
+    use arrow_array::{BinaryArray, FixedSizeBinaryArray, LargeStringArray, PrimitiveArray, StringArray};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn column(kind: usize, values: &[Option<u8>]) -> ArrayRef {
+        let text = |v: u8| "ab\u{e9}".repeat(usize::from(v) % 13);
+        macro_rules! primitive {
+            ($t:ty) => {
+                Arc::new(values.iter().map(|v| v.map(|v| v as _)).collect::<PrimitiveArray<$t>>())
+            };
+        }
+        match kind {
+            0 => primitive!(Int8Type),
+            1 => primitive!(Int16Type),
+            2 => primitive!(Float32Type),
+            3 => primitive!(Int64Type),
+            4 => primitive!(Decimal128Type),
+            5 => Arc::new(values.iter().map(|v| v.map(text)).collect::<StringArray>()),
+            6 => Arc::new(values.iter().map(|v| v.map(text)).collect::<LargeStringArray>()),
+            7 => Arc::new(values.iter().map(|v| v.map(|v| vec![v; usize::from(v % 40)])).collect::<BinaryArray>()),
+            8 => Arc::new(values.iter().map(|v| v.map(|v| v > 7)).collect::<BooleanArray>()),
+            _ => {
+                let values = values.iter().map(|v| v.map(|v| [v, 1, 2]));
+                Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 3).unwrap())
+            }
+        }
+    }
+
+    proptest! {
+        /// The unchecked copies against Arrow's own, which check: sliced columns, nulls, missing rows, ranges.
+        #[test]
+        fn copies_are_those_of_take(
+            kind in 0..10usize,
+            values in prop::collection::vec(prop::option::weighted(0.8, 0..60u8), 1..80),
+            picks in prop::collection::vec(prop::option::weighted(0.8, any::<prop::sample::Index>()), 0..100),
+            (skip, all_there, in_order) in (0..5usize, any::<bool>(), any::<bool>()),
+        ) {
+            let whole = column(kind, &values);
+            let skip = skip.min(values.len() - 1);
+            let column = whole.slice(skip, values.len() - skip);
+            let pick = |p: &Option<prop::sample::Index>| p.map_or(NONE, |index| index.index(column.len()) as u32);
+            let mut rows: Vec<u32> = picks.iter().map(pick).filter(|&row| !all_there || row != NONE).collect();
+            if in_order {
+                rows = (0..column.len() as u32).skip(rows.len() % column.len()).collect();
+            }
+            let selection = Selection::try_new(&rows, column.len()).unwrap();
+            let plain = take(&column, &take_indices(selection), None).unwrap();
+            prop_assert_eq!(&gather(&column, selection).unwrap(), &plain);
+        }
+    }
+
+    /// A row that does not exist is refused before anything is copied.
+    #[test]
+    fn rows_are_proven() {
+        assert!(Selection::try_new(&[0, 3], 3).is_err());
+        assert!(Selection::try_new(&[0, 2, NONE], 3).is_ok());
+        assert!(nulls(&DataType::Utf8, 2).unwrap().is_null(1));
+    }
+}
