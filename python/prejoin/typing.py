@@ -6,7 +6,7 @@ nanoarrow and arro3 have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ __all__ = [
     "ArrowStreamExportable",
     "Estimate",
     "Key",
+    "Keys",
     "Memory",
     "Metrics",
     "Operand",
@@ -88,6 +89,10 @@ Operand: TypeAlias = Any
 
 Key: TypeAlias = Union[str, int, "Expr"]
 """A key column: its name, its position, or `prejoin.col(...)`."""
+
+
+Keys: TypeAlias = Union[ArrowStreamExportable, ArrowArrayExportable, Mapping[str, Any], Sequence[Any], Any]
+"""Any number of keys: a list of values or tuples, an array or series, names with lists or arrays, or a table."""
 
 
 class Estimate(TypedDict):

@@ -128,7 +128,7 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn new(batch: RecordBatch, keys: Keys, mut hits: Hits) -> Self {
         hits.clear();
-        let Keys { columns, missing } = keys;
+        let Keys { columns, missing, .. } = keys;
         Self { batch, keys: columns, missing, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
 

@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 
-use super::arguments::{count, null_equalities};
+use super::arguments::{count, keep_of, null_equalities, validate_of};
 use super::config::PyConfig;
 use super::dynamic_filter::PyDynamicFilter;
 use super::errors::{guarded, plan, type_error};
@@ -36,14 +36,16 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 /// limit: largest number of output rows.
 /// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
 /// null_aware: SQL NOT IN, for anti and build_anti.
+/// validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
+///     or "1:1".
 /// dynamic_filter: the filter that the join tells its build to.
 ///
 /// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
 /// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
 /// unmatched build rows last.
 ///
-/// The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-/// validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
+/// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
+/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
 /// a new join.
 ///
 /// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
@@ -73,7 +75,7 @@ pub(crate) struct PyHashJoin {
 }
 
 /// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
-const PARAMETERS: [&str; 11] = [
+const PARAMETERS: [&str; 12] = [
     "build",
     "probe",
     "on",
@@ -84,6 +86,7 @@ const PARAMETERS: [&str; 11] = [
     "limit",
     "mode",
     "null_aware",
+    "validate",
     "dynamic_filter",
 ];
 
@@ -121,7 +124,7 @@ impl PyHashJoin {
 impl PyHashJoin {
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
-                        mode="collect_left", null_aware=false, dynamic_filter=None))]
+                        mode="collect_left", null_aware=false, validate=None, dynamic_filter=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
@@ -134,6 +137,7 @@ impl PyHashJoin {
         limit: Option<&Bound<'_, PyAny>>,
         mode: &str,
         null_aware: bool,
+        validate: Option<&str>,
         dynamic_filter: Option<&Bound<'_, PyDynamicFilter>>,
     ) -> PyResult<Self> {
         guarded(|| {
@@ -150,6 +154,7 @@ impl PyHashJoin {
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
                 .null_aware(null_aware)
+                .validate(validate_of(validate)?)
                 .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
             let join = Mutex::new(join.build()?);
             let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
@@ -205,24 +210,27 @@ impl PyHashJoin {
     /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
     /// An exception of the source comes through unchanged. After an error the pool is as it was.
     ///
+    /// keep: "all" rows of a key, or only its "first" or "last".
+    ///
     /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
-    #[pyo3(signature = (source, *, pool=None, config=None))]
+    #[pyo3(signature = (source, *, keep="all", pool=None, config=None))]
     fn prepare_build(
         &self,
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
+        keep: &str,
         pool: Option<&Bound<'_, PyMemoryPool>>,
         config: Option<&Bound<'_, PyConfig>>,
     ) -> PyResult<PyPreparedBuild> {
         guarded(|| {
-            let join = self.join();
+            let (join, keep) = (self.join(), keep_of(keep)?);
             // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
             let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
             let declared = declared && !source.hasattr(intern!(py, "schema"))?;
             let source = source::open(source, declared.then(|| join.build_source().schema().clone()))?;
             let pool = PyMemoryPool::resolve(pool);
             let collector = join.collector(source.schema(), &pool, config_of(config), interruptible())?;
-            Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+            Ok(PyPreparedBuild::new(collect(py, collector.with_keep(keep), source, &pool)?))
         })
     }
 
@@ -526,6 +534,23 @@ impl PyHashJoin {
             })
         })
     }
+
+    /// How many rows of each side may share a key.
+    #[getter]
+    fn validate(&self) -> String {
+        self.join().validate.to_string()
+    }
+
+    #[setter]
+    fn set_validate(&self, validate: Option<&str>) -> PyResult<()> {
+        guarded(|| {
+            let validate = validate_of(validate)?;
+            self.set(|join| {
+                join.validate = validate;
+                Ok(())
+            })
+        })
+    }
 }
 
 /// A join that `HashJoin.__reduce__` took apart.
@@ -572,6 +597,7 @@ fn change(
         "projection" => builder.projection(positions(some, build, probe)?),
         "limit" => builder.limit(count("limit", some)?),
         "mode" => builder.mode(mode_of(value.extract()?)?),
+        "validate" => builder.validate(validate_of(value.extract()?)?),
         _ => builder.null_aware(value.extract()?),
     })
 }
