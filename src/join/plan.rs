@@ -413,12 +413,17 @@ impl HashJoin {
                 self.build.partitions()
             );
         }
-        let mut filter = self.filter_share(false);
         let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        self.run_planned(&Arc::new(plan), batch, options.cancel.clone())
+    }
+
+    /// The same with the plan at hand.
+    pub(crate) fn run_planned(&self, plan: &Arc<ProbePlan>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
+        let mut filter = self.filter_share(false);
         if let Some(filter) = &mut filter {
-            filter.report(&plan)?;
+            filter.report(plan)?;
         }
-        Arc::new(plan).run_once(batch, self.limit, Arc::clone(self.run.metrics()), options.cancel.clone())
+        plan.run_once(batch, self.limit, Arc::clone(self.run.metrics()), cancel)
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).

@@ -1,6 +1,6 @@
 //! `prejoin.HashJoin`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,9 +20,10 @@ use super::report;
 use super::session::PySession;
 use super::signals::{detach_if_long, interruptible};
 use super::source::{self, Side};
+use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
 use crate::expr::Expr;
-use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMode};
+use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMode, ProbePlan, RunOptions};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
@@ -65,13 +66,34 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
     /// Read or replaced, never held while Python code or anything long runs.
-    join: Mutex<HashJoin>,
+    state: Mutex<State>,
     /// The objects behind the sources, which pickling needs.
     build: Option<Py<PyAny>>,
     probe: Option<Py<PyAny>>,
     prepared: Option<Py<PyPreparedBuild>>,
     /// The join's own until `reset`.
     dynamic_filter: Option<Py<PyDynamicFilter>>,
+}
+
+/// The join as it is now.
+struct State {
+    join: HashJoin,
+    /// What a call of the attached join validated, until the join is changed.
+    called: Option<Arc<Called>>,
+    /// Number of changes so far.
+    changes: u64,
+}
+
+/// The plan of an attached join for whole batches, with the options of a call that names none.
+struct Called {
+    plan: Arc<ProbePlan>,
+    schema: PySchema,
+}
+
+impl From<HashJoin> for State {
+    fn from(join: HashJoin) -> Self {
+        Self { join, called: None, changes: 0 }
+    }
 }
 
 /// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
@@ -93,14 +115,18 @@ const PARAMETERS: [&str; 12] = [
 impl PyHashJoin {
     /// The join as it is now.
     fn join(&self) -> HashJoin {
-        self.join.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().join.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
     fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
         let mut join = self.join();
         change(&mut join)?;
-        let old = std::mem::replace(&mut *self.join.lock().unwrap_or_else(PoisonError::into_inner), join.clone());
+        let old = std::mem::replace(&mut self.state().join, join.clone());
         // Without the lock: the last hold on a Python object may go with it.
         drop(old);
         Ok(join)
@@ -108,7 +134,31 @@ impl PyHashJoin {
 
     fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
         self.change(change)?;
+        let mut state = self.state();
+        state.changes += 1;
+        let called = state.called.take();
+        drop(state);
+        drop(called);
         Ok(())
+    }
+
+    /// The plan of a call, made by the first one since the join was changed.
+    fn called(&self, py: Python<'_>, prepared: &PyPreparedBuild) -> PyResult<Arc<Called>> {
+        let (join, changes) = {
+            let state = self.state();
+            if let Some(called) = &state.called {
+                return Ok(Arc::clone(called));
+            }
+            (state.join.clone(), state.changes)
+        };
+        let options = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
+        let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &options)?);
+        let called = Arc::new(Called { plan, schema: PySchema::new(py, join.schema()?)? });
+        let mut state = self.state();
+        if state.changes == changes {
+            state.called = Some(Arc::clone(&called));
+        }
+        Ok(called)
     }
 
     /// The join with a run of its own, which is the one that `metrics` tells from now on.
@@ -156,9 +206,9 @@ impl PyHashJoin {
                 .null_aware(null_aware)
                 .validate(validate_of(validate)?)
                 .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
-            let join = Mutex::new(join.build()?);
+            let state = Mutex::new(join.build()?.into());
             let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
-            Ok(Self { join, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
+            Ok(Self { state, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
         })
     }
 
@@ -200,8 +250,8 @@ impl PyHashJoin {
                 }
             }
             let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
-            let join = Mutex::new(builder.build()?);
-            Ok(Self { join, build: build.object, probe: probe.object, prepared, dynamic_filter })
+            let state = Mutex::new(builder.build()?.into());
+            Ok(Self { state, build: build.object, probe: probe.object, prepared, dynamic_filter })
         })
     }
 
@@ -239,10 +289,10 @@ impl PyHashJoin {
     /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
     fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
         guarded(|| {
-            let join = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?);
+            let state = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?.into());
             let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
             let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
-            Ok(Self { join, build: None, probe, prepared, dynamic_filter })
+            Ok(Self { state, build: None, probe, prepared, dynamic_filter })
         })
     }
 
@@ -285,6 +335,13 @@ impl PyHashJoin {
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let batch = batch_from_python(batch)?;
+            let rows = batch.num_rows();
+            if let (Some(prepared), None, None) = (&self.prepared, pool, config) {
+                let called = self.called(py, prepared.get())?;
+                let (join, cancel) = (self.new_run()?, interruptible());
+                let run = || join.run_planned(&called.plan, batch, cancel);
+                return called.schema.batch(py, &detach_if_long(py, rows, run)?);
+            }
             let join = self.new_run()?;
             let options = run_options(None, pool, config)?;
             let schema = PySchema::new(py, join.schema()?)?;
@@ -571,8 +628,8 @@ pub(super) fn load_join(
             builder = builder.probe(Side::new(probe)?.source);
         }
         let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
-        let join = Mutex::new(builder.build()?);
-        Ok(PyHashJoin { join, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
+        let state = Mutex::new(builder.build()?.into());
+        Ok(PyHashJoin { state, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
     })
 }
 
