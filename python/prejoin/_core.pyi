@@ -169,8 +169,8 @@ class PreparedBuild:
     def get(self, key: Any, *, keep: _Keep = "all") -> dict[str, Any] | None:
         """The row of one key as a dict of Python values, None where the key is absent.
 
-        key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's type
-            cannot hold is absent.
+        key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
+            type cannot hold is absent.
         keep: "first" or "last" row of a key, where some key has several.
 
         Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
@@ -422,8 +422,8 @@ class HashJoin:
     unmatched build rows last.
 
     The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
-    execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
-    a new join.
+    execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
+    which give a new join.
 
     A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
     (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
@@ -652,16 +652,16 @@ def join(
     on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     where: a condition on matched pairs, made with `col` and `lit`; null means "no".
-    select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output, or
-        "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all; []
-        keeps the row count.
+    select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
+        or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
+        [] keeps the row count.
     suffix: appended to the names of build columns that the probe side has too.
     coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
         the key types are equal.
     limit: largest number of output rows.
     batch_size: largest number of rows of a batch of a lazy result (8192).
-    validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m" for
-        probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+    validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
+        for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
 
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.

@@ -6,7 +6,7 @@ nanoarrow and arro3 have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ Key: TypeAlias = Union[str, int, "Expr"]
 """A key column: its name, its position, or `prejoin.col(...)`."""
 
 
-Keys: TypeAlias = Union[ArrowStreamExportable, ArrowArrayExportable, Mapping[str, Any], Sequence[Any], Any]
-"""Any number of keys: a list of values or tuples, an array or series, names with lists or arrays, or a table."""
+Keys: TypeAlias = Any
+"""Any number of keys: a list of values or tuples, an array or series, a mapping of names to either, or a table."""
 
 
 class Estimate(TypedDict):

@@ -46,8 +46,8 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 /// unmatched build rows last.
 ///
 /// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
-/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
-/// a new join.
+/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
+/// which give a new join.
 ///
 /// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
 /// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.

@@ -133,8 +133,8 @@ impl PyPreparedBuild {
 
     /// The row of one key as a dict of Python values, None where the key is absent.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's type
-    ///     cannot hold is absent.
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
+    ///     type cannot hold is absent.
     /// keep: "first" or "last" row of a key, where some key has several.
     ///
     /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.

@@ -68,7 +68,7 @@ pub(super) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
     // Asked for these types, pyarrow is exact; asked for times and dates, it cuts what does not fit.
     let exact = data_type.is_nested()
         || data_type.is_decimal()
-        || matches!(data_type, DataType::Float16 | DataType::Interval(_) | DataType::FixedSizeBinary(_));
+        || matches!(data_type, DataType::Float16 | DataType::Interval(_));
     if exact {
         let schema = Arc::new(Schema::new(vec![Field::new(name, data_type.clone(), true)]));
         let field = PySchema::new(py, schema)?.object(py).call_method1(intern!(py, "field"), (0,))?;
