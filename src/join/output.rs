@@ -111,10 +111,10 @@ impl Output {
         let fields: Vec<FieldRef> = columns
             .iter()
             .map(|column| match *column {
-                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe(), &kind),
-                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build(), &kind),
+                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe(), kind),
+                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build(), kind),
                 OutputColumn::Key { build: b, probe: p } => {
-                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable(), &kind)
+                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable(), kind)
                 }
                 OutputColumn::Mark => Ok(Arc::new(Field::new(MARK, DataType::Boolean, false))),
             })
