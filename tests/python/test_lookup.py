@@ -109,7 +109,7 @@ def test_answers_equal_a_scan(
             assert row is None or (w is not None and all(same(row[name], w[name]) for name in w))
             assert row is None or [type(v) for v in row.values()] == [type(v) for v in w.values()]  # type: ignore[union-attr]
     if build.is_unique:
-        assert build.lookup(given).equals(build.lookup(given, keep="first"))
+        assert repr(build.lookup(given).to_pylist()) == repr(build.lookup(given, keep="first").to_pylist())
     else:
         for ask in (lambda: build.lookup(given), lambda: build.get(build_keys[0][0] if one else build_keys[0])):
             with pytest.raises(prejoin.PlanError, match=r'rows of this one have "k0" = .*keep="first"'):
