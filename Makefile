@@ -68,6 +68,10 @@ fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes
 bench: ## Run the Rust benchmarks (minutes)
 	cargo bench --locked
 
+.PHONY: bench-counts
+bench-counts: ## Count instructions (valgrind) and compare with those on record; RECORD=1 records them
+	$(PYTHON) benches/counts.py $(if $(RECORD),--record)
+
 .PHONY: bench-peers
 bench-peers: $(VENV)/.demo ## Measure prejoin beside the least that any join must do, and say which bars it reaches (minutes)
 	$(MATURIN) --release --quiet --skip-install

@@ -153,10 +153,15 @@ impl Collector {
     fn index(&self, rows: &RecordBatch, reservation: &mut Reservation) -> Result<Indexed> {
         let keys = IndexKeys::try_new(rows, self.spec.keys(), reservation)?;
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
-        let bounds = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
+        let bounds: Vec<_> = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
-        let context =
-            IndexContext { config: &self.config, retained: reservation, scratch: &mut scratch, cancel: &self.cancel };
+        let context = IndexContext {
+            config: &self.config,
+            retained: reservation,
+            scratch: &mut scratch,
+            bounds: &bounds,
+            cancel: &self.cancel,
+        };
         let index = KeyIndex::build(&keys.columns, &nulls_equal, context)?;
         drop(scratch);
         keys.release(index.0.kind() == IndexKind::Bytes, reservation);
