@@ -12,13 +12,13 @@ mod memory;
 #[cfg(feature = "python")]
 mod python;
 
-pub use build::{Bounds, BuildSpec, Collector, Membership, NullEquality, PreparedBuild, admission};
+pub use build::{Bounds, BuildSpec, Collector, Keep, Membership, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
 pub use join::{
     BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,
-    MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics,
+    Keys, Lookup, MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};

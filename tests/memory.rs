@@ -22,7 +22,9 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat_batches;
 use prejoin::admission::copy_bound;
-use prejoin::{BuildSpec, Cancel, Collector, Config, Error, IndexKind, MemoryPool, NullEquality, Pool, RangeCounter};
+use prejoin::{
+    BuildSpec, Cancel, Collector, Config, Error, IndexKind, Keep, MemoryPool, NullEquality, Pool, RangeCounter,
+};
 use proptest::prelude::*;
 
 /// Counts the bytes that each thread holds; tests run on one thread each, so they do not see each other. `realloc` is
@@ -304,6 +306,11 @@ fn parts(data: &ArrayData) -> usize {
     1 + data.child_data().iter().map(parts).sum::<usize>()
 }
 
+/// Buffers of an array and its parts; views come with many small ones.
+fn buffers(data: &ArrayData) -> usize {
+    data.buffers().len() + data.child_data().iter().map(buffers).sum::<usize>()
+}
+
 /// S9, S11, S14, S18: whatever the type of a column, as payload and as key, a build of several batches needs no more than
 /// is admitted, holds what it is charged, and keeps nothing of the batches alive.
 #[test]
@@ -351,6 +358,45 @@ fn admission_covers_every_type() {
             drop(build);
             assert_eq!(pool.reserved(), 0);
         }
+    }
+}
+
+/// B4: dropping all rows of a key but one needs no more than is admitted, whatever the type of the payload, and leaves
+/// what is charged.
+#[test]
+fn keeping_one_row_of_a_key_is_admitted() {
+    let mut types = flat_types();
+    types.extend([DataType::Int16, DataType::Utf8, DataType::Utf8View].iter().flat_map(nested_types));
+    for (seed, data_type) in types.into_iter().enumerate() {
+        let mut rng = Rng(seed as u64);
+        let start = held();
+        let whole = batch(vec![
+            Arc::new(Int64Array::from_iter_values((0..5000).map(|row| row / 2))),
+            array(&data_type, 5000, &mut rng),
+        ]);
+        let data = whole.column(1).to_data();
+        let metadata = (16 * 1024 * parts(&data) + 128 * buffers(&data)) as isize;
+        drop(data);
+        let counting = Arc::new(MemoryPool::unlimited());
+        let pool: Arc<dyn Pool> = counting.clone();
+        let mut collector = collector(&whole, &pool, Cancel::default()).with_keep(Keep::Last);
+        collector.push(whole).unwrap();
+        let charged = pool.reserved();
+        let (growth, build) = peak_growth(|| collector.finish().unwrap());
+        let admitted = (counting.peak() - charged) as isize;
+        assert!(growth <= admitted + metadata, "{data_type}: {growth} bytes allocated, {admitted} admitted");
+        assert_eq!(build.num_rows(), 2500);
+        let retained = held() - start;
+        assert!(
+            retained <= build.reserved_bytes() as isize + metadata,
+            "{data_type}: {retained} bytes retained, {} charged",
+            build.reserved_bytes()
+        );
+        let own = RangeCounter::default().add_batch(build.rows());
+        let index = build.index().memory_size() + build.groups().memory_size();
+        assert_eq!(build.reserved_bytes() - index, own, "{data_type}");
+        drop(build);
+        assert_eq!(pool.reserved(), 0);
     }
 }
 

@@ -16,7 +16,7 @@ use arrow_select::filter::filter_record_batch;
 use prejoin::expr::{Expr, Literal, build, lit, probe};
 use prejoin::{
     BatchStream, Cancel, Config, DynamicFilter, Error, Estimate, ExplainFormat, HashJoin, JoinKey, JoinType,
-    MemoryPool, Metrics, NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source,
+    MemoryPool, Metrics, NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source, Validate,
 };
 use proptest::prelude::*;
 
@@ -827,8 +827,11 @@ fn joins() -> impl Strategy<Value = HashJoin> {
     let kinds = prop::sample::select(JoinType::ALL.to_vec());
     let equality = prop_oneof![Just(NullEquality::NullEqualsNothing), Just(NullEquality::NullEqualsNull)];
     let equalities = prop::collection::vec(equality, 1..3);
-    let options = (prop::option::of(predicate()), prop::option::of(0usize..9), any::<bool>(), any::<bool>());
-    (kinds, equalities, options).prop_map(|(kind, equalities, (filter, limit, partitioned, declared))| {
+    use Validate::{ManyToMany, ManyToOne, OneToMany, OneToOne};
+    let validations = prop::sample::select(vec![ManyToMany, ManyToOne, OneToMany, OneToOne]);
+    let options =
+        (prop::option::of(predicate()), prop::option::of(0usize..9), any::<bool>(), any::<bool>(), validations);
+    (kinds, equalities, options).prop_map(|(kind, equalities, (filter, limit, partitioned, declared, validate))| {
         let mut probe = Source::schema_only(rich_schema());
         if declared {
             probe = probe.with_ordering(vec![1, 0]).with_equal_columns(vec![(0, 5)]);
@@ -838,7 +841,7 @@ fn joins() -> impl Strategy<Value = HashJoin> {
         let of_probe = !matches!(kind, JoinType::BuildSemi | JoinType::BuildAnti);
         let projection = limit.map(|limit| vec![if of_probe { 2 } else { 0 }; limit]);
         let join = HashJoin::builder(schema(), probe).on(on).join_type(kind).null_equalities(equalities).filter(filter);
-        join.limit(limit).mode(mode).projection(projection).build().unwrap()
+        join.limit(limit).mode(mode).projection(projection).validate(validate).build().unwrap()
     })
 }
 
@@ -852,7 +855,7 @@ proptest! {
     ) {
         let fields = |join: &HashJoin| {
             let keys = (join.on.clone(), join.null_equality.clone(), join.join_type, join.null_aware);
-            (keys, join.filter.clone(), join.projection.clone(), join.limit, join.mode)
+            (keys, join.filter.clone(), join.projection.clone(), join.limit, join.mode, join.validate)
         };
         let bytes = join.to_bytes().unwrap();
         let back = HashJoin::from_bytes(&bytes).unwrap();
@@ -899,8 +902,11 @@ fn serialization_is_refused() {
     let mut newer = bytes.clone();
     newer[version] = 9;
     assert_plan_error(HashJoin::from_bytes(&newer), "version 9");
-    let tail = [0, 0, 0, 0, 0, 0, 0];
-    assert!(bytes.ends_with(&tail), "no filter, projection, limit; collect-left; not null-aware, coalesced or renamed");
+    let tail = [0; 8];
+    assert!(
+        bytes.ends_with(&tail),
+        "no filter, projection, limit; collect-left; not null-aware, coalesced, renamed or validated"
+    );
     let mut deep = bytes[..bytes.len() - tail.len()].to_vec();
     deep.push(1);
     deep.extend([6; 1_000_000]);

@@ -17,8 +17,8 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionFields, UnionMode};
 use prejoin::{
-    BatchStream, BuildSpec, Cancel, Collector, Config, DynamicFilter, Error, HashJoin, JoinType, MemoryPool,
-    NullEquality, Pool, PreparedBuild, Result, RunOptions, Source,
+    BatchStream, BuildSpec, Cancel, Collector, Config, DynamicFilter, Error, HashJoin, Hits, JoinType, Keep, Keys,
+    Lookup, MemoryPool, NullEquality, Pool, PreparedBuild, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -56,21 +56,26 @@ struct Case {
 }
 
 impl Case {
-    fn oracle(&self, kind: JoinType) -> Vec<Vec<Value>> {
+    /// The build rows that each probe row matches.
+    fn partners(&self) -> Vec<Vec<usize>> {
         let keys = |batches, side: fn(&(usize, usize)) -> usize| rows(batches, self.on.iter().map(side), true);
         let (build_keys, probe_keys) = (keys(&self.build, |on| on.0), keys(&self.probe, |on| on.1));
         let equal = |b: &[Value], p: &[Value]| {
             let nulls = b.iter().zip(p).zip(&self.nulls_equal);
             b == p && nulls.into_iter().all(|((b, _), &nulls_equal)| nulls_equal || *b != Value::Null)
         };
+        let of = |key| (0..build_keys.len()).filter(|&i| equal(&build_keys[i], key)).collect();
+        probe_keys.iter().map(|key| of(key)).collect()
+    }
+
+    fn oracle(&self, kind: JoinType) -> Vec<Vec<Value>> {
         let all = |batches: &[RecordBatch]| rows(batches, 0..batches[0].num_columns(), false);
         let (build, probe) = (all(&self.build), all(&self.probe));
         let nulls = |side: &[RecordBatch]| vec![Value::Null; side[0].num_columns()];
         let (no_build, no_probe) = (nulls(&self.build), nulls(&self.probe));
         let mut visited = vec![false; build.len()];
         let mut out: Vec<Vec<Value>> = Vec::new();
-        for (p, key) in probe.iter().zip(&probe_keys) {
-            let partners: Vec<usize> = (0..build.len()).filter(|&i| equal(&build_keys[i], key)).collect();
+        for (p, partners) in probe.iter().zip(self.partners()) {
             partners.iter().for_each(|&i| visited[i] = true);
             match kind {
                 JoinType::ProbeSemi if !partners.is_empty() => out.push(p.clone()),
@@ -148,9 +153,88 @@ impl Case {
             let columns = output.first().map_or(0, RecordBatch::num_columns);
             prop_assert_eq!(rows(&output, 0..columns, false), self.oracle(kind), "{}", kind);
         }
+        self.check_index(&prepared, &pool)?;
         prop_assert_eq!(pool.reserved(), prepared.reserved_bytes());
         drop(prepared);
+        self.check_keep(&pool)?;
         prop_assert_eq!(pool.reserved(), 0);
+        Ok(())
+    }
+
+    /// B3: what the index says about the keys of each probe batch, asked by itself.
+    fn check_index(
+        &self,
+        prepared: &Arc<PreparedBuild>,
+        pool: &Arc<dyn Pool>,
+    ) -> std::result::Result<(), TestCaseError> {
+        let (cancel, mut hits, mut partners) = (Cancel::default(), Hits::default(), self.partners().into_iter());
+        let every: Vec<usize> = (0..self.build[0].num_columns()).collect();
+        let build = rows(std::slice::from_ref(prepared.rows()), every.iter().copied(), false);
+        for batch in &self.probe {
+            let keys: Vec<usize> = self.on.iter().map(|on| on.1).collect();
+            let keys = batch.project(&keys).unwrap();
+            let read = || Keys::read(prepared, &keys).unwrap();
+            let partners: Vec<Vec<usize>> = partners.by_ref().take(batch.num_rows()).collect();
+            let contains = prepared.contains(&read(), &mut hits, &cancel).unwrap();
+            prop_assert!(contains.iter().eq(partners.iter().map(|found| Some(!found.is_empty()))));
+            let counts = prepared.count_matches(&read(), &mut hits, &cancel).unwrap();
+            prop_assert!(counts.iter().eq(partners.iter().map(|found| Some(found.len() as u32))));
+            for kind in [JoinType::Inner, JoinType::ProbeOuter, JoinType::BuildOuter, JoinType::FullOuter] {
+                let mut wanted: Vec<(Option<u32>, Option<u32>)> = Vec::new();
+                for (row, found) in partners.iter().enumerate() {
+                    wanted.extend(found.iter().map(|&i| (Some(row as u32), Some(i as u32))));
+                    if found.is_empty() && matches!(kind, JoinType::ProbeOuter | JoinType::FullOuter) {
+                        wanted.push((Some(row as u32), None));
+                    }
+                }
+                if matches!(kind, JoinType::BuildOuter | JoinType::FullOuter) {
+                    let alone = (0..build.len()).filter(|i| !partners.iter().any(|found| found.contains(i)));
+                    wanted.extend(alone.map(|i| (None, Some(i as u32))));
+                }
+                let (probe, found) = prepared.probe_indices(read(), kind, pool, &cancel).unwrap();
+                prop_assert_eq!(probe.iter().zip(found.iter()).collect::<Vec<_>>(), wanted, "{}", kind);
+            }
+            for keep in [Keep::First, Keep::Last] {
+                let row = |found: &Vec<usize>| if keep == Keep::First { found.first() } else { found.last() }.copied();
+                let wanted: Vec<Option<usize>> = partners.iter().map(row).collect();
+                let found = prepared.rows_of(&read(), keep, &mut hits, &cancel).unwrap();
+                prop_assert!(found.iter().eq(wanted.iter().map(|row| row.map(|row| row as u32))));
+                let Ok(lookup) = Lookup::try_new(Arc::clone(prepared), &every) else { continue };
+                let output = lookup.rows(&read(), keep, &mut hits, &cancel).unwrap();
+                output.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+                let absent = vec![Value::Null; every.len()];
+                let wanted: Vec<_> =
+                    wanted.iter().map(|row| row.map_or(absent.clone(), |i| build[i].clone())).collect();
+                prop_assert_eq!(rows(&[output], every.iter().copied(), false), wanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// B4: a build that keeps the first or the last row of each key has these rows, in order, and their charge.
+    fn check_keep(&self, pool: &Arc<dyn Pool>) -> std::result::Result<(), TestCaseError> {
+        let keys = rows(&self.build, self.on.iter().map(|on| on.0), true);
+        let matches_none =
+            |key: &[Value]| key.iter().zip(&self.nulls_equal).any(|(v, &equal)| *v == Value::Null && !equal);
+        let columns = 0..self.build[0].num_columns();
+        let all = rows(&self.build, columns.clone(), false);
+        for keep in [Keep::First, Keep::Last] {
+            let repeated = |i: usize| match keep {
+                Keep::First => keys[..i].contains(&keys[i]),
+                _ => keys[i + 1..].contains(&keys[i]),
+            };
+            let stays = (0..keys.len()).filter(|&i| matches_none(&keys[i]) || !repeated(i));
+            let wanted: Vec<_> = stays.map(|i| all[i].clone()).collect();
+            let config = Config { collide: self.collide, ..Config::default() };
+            let join = self.join(JoinType::Inner).unwrap();
+            let collector = join.collector(&self.build[0].schema(), pool, config, Cancel::default()).unwrap();
+            let mut collector = collector.with_keep(keep);
+            self.build.iter().for_each(|batch| collector.push(batch.clone()).unwrap());
+            let kept = collector.finish().unwrap();
+            prop_assert_eq!(rows(std::slice::from_ref(kept.rows()), columns.clone(), false), wanted);
+            prop_assert!(kept.is_unique());
+            prop_assert_eq!(pool.reserved(), kept.reserved_bytes());
+        }
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ from prejoin.typing import (
     ArrowArrayExportable,
     ArrowSchemaExportable,
     Key,
+    Keys,
     Memory,
     Metrics,
     Operand,
@@ -24,6 +25,8 @@ __version__: str
 
 _How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
+_Keep: TypeAlias = Literal["all", "first", "last"]
+_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1"]
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -162,6 +165,62 @@ class PreparedBuild:
 
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
+
+    def get(self, key: Any, *, keep: _Keep = "all") -> dict[str, Any] | None:
+        """The row of one key as a dict of Python values, None where the key is absent.
+
+        key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
+            type cannot hold is absent.
+        keep: "first" or "last" row of a key, where some key has several.
+
+        Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.get(2), users.get(3)
+        ({'id': 2, 'name': 'bob'}, None)
+        """
+
+    def lookup(self, keys: Keys, columns: Sequence[str] | None = None, *, keep: _Keep = "all") -> pa.RecordBatch:
+        """One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+
+        keys: a list of keys (of tuples where there are several key columns), an array or series, a mapping of key names
+            to lists or arrays, or a table with the key columns; by position where it has none of their names.
+        columns: names of build columns, all by default.
+        keep: "first" or "last" row of a key, where some key has several.
+
+        Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+        [{'name': 'bob'}, {'name': None}]
+        """
+
+    def contains(self, keys: Keys) -> pa.BooleanArray:
+        """Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`."""
+
+    def count_matches(self, keys: Keys) -> pa.UInt32Array:
+        """The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+
+        Their sum is the exact number of rows of an inner join, before anything of it is made.
+        """
+
+    def probe_indices(
+        self, keys: Keys, how: Literal["inner", "left", "right", "full"] = "inner"
+    ) -> tuple[pa.UInt32Array, pa.UInt32Array]:
+        """The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+
+        keys: the probe side's keys, as for `lookup`.
+        how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+
+        Build rows are positions in `to_table()`.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+        >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+        [[0, 0, 1], [1, 2, None]]
+        """
 
     def __len__(self) -> int: ...
 
@@ -354,15 +413,17 @@ class HashJoin:
     limit: largest number of output rows.
     mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
     null_aware: SQL NOT IN, for anti and build_anti.
+    validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
+        or "1:1".
     dynamic_filter: the filter that the join tells its build to.
 
     The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
     probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
     unmatched build rows last.
 
-    The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-    validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
-    a new join.
+    The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
+    execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
+    which give a new join.
 
     A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
     (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
@@ -393,6 +454,7 @@ class HashJoin:
         limit: int | None = None,
         mode: _Mode = "collect_left",
         null_aware: bool = False,
+        validate: _Validate | None = None,
         dynamic_filter: DynamicFilter | None = None,
     ) -> Self: ...
     def replace(self, **changes: Any) -> HashJoin:
@@ -402,12 +464,19 @@ class HashJoin:
         """
 
     def prepare_build(
-        self, source: Rows, *, pool: MemoryPool | None = None, config: Config | None = None
+        self,
+        source: Rows,
+        *,
+        keep: _Keep = "all",
+        pool: MemoryPool | None = None,
+        config: Config | None = None,
     ) -> PreparedBuild:
         """Prepares `source` as a build for joins like this one; the join's own build source is not touched.
 
         The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
         An exception of the source comes through unchanged. After an error the pool is as it was.
+
+        keep: "all" rows of a key, or only its "first" or "last".
 
         Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
         """
@@ -524,6 +593,12 @@ class HashJoin:
 
     @null_aware.setter
     def null_aware(self, null_aware: bool) -> None: ...
+    @property
+    def validate(self) -> _Validate:
+        """How many rows of each side may share a key."""
+
+    @validate.setter
+    def validate(self, validate: _Validate | None) -> None: ...
 
 def prepare(
     source: Rows,
@@ -531,6 +606,7 @@ def prepare(
     *,
     schema: ArrowSchemaExportable | None = None,
     null_equal: bool | Sequence[bool] | None = None,
+    keep: _Keep = "all",
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
@@ -538,6 +614,7 @@ def prepare(
 
     schema: needed for an iterator that may be empty; else checked against the source's own.
     null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
+    keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
     pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 
     An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -558,10 +635,12 @@ def join(
     how: _How = "inner",
     *,
     where: Expr | None = None,
+    select: Sequence[str] | Mapping[str, str] | None = None,
     suffix: str = "_right",
     coalesce: bool | None = None,
     limit: int | None = None,
     batch_size: int | None = None,
+    validate: _Validate | None = None,
 ) -> Any:
     """Joins `probe` to `build` and answers in kind.
 
@@ -573,17 +652,22 @@ def join(
     on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+    select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
+        or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
+        [] keeps the row count.
     suffix: appended to the names of build columns that the probe side has too.
     coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
         the key types are equal.
     limit: largest number of output rows.
     batch_size: largest number of rows of a batch of a lazy result (8192).
+    validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
+        for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
 
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.
 
-    Raises PlanError for unknown columns, key types that differ and names that clash after the suffix, TypeError for
-    what gives no rows.
+    Raises PlanError for unknown columns, key types that differ, names that clash after the suffix, and builds that
+    validate refuses; ExecutionError for probe rows that it refuses; TypeError for what gives no rows.
 
     >>> import prejoin, pyarrow as pa
     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")

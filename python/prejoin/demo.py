@@ -172,7 +172,7 @@ def _show(what: str, done: int, total: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the demo and print its table."""
-    parser = argparse.ArgumentParser(prog="python -m prejoin.demo", description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(prog="prejoin demo", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, default=Path("demo-out/flights.parquet"), help="the Parquet file to write")
     parser.add_argument("--batch-size", type=int, default=4096, help="flights per batch")
     options = parser.parse_args(argv)

@@ -18,6 +18,7 @@ __all__ = [
     "ArrowStreamExportable",
     "Estimate",
     "Key",
+    "Keys",
     "Memory",
     "Metrics",
     "Operand",
@@ -88,6 +89,10 @@ Operand: TypeAlias = Any
 
 Key: TypeAlias = Union[str, int, "Expr"]
 """A key column: its name, its position, or `prejoin.col(...)`."""
+
+
+Keys: TypeAlias = Any
+"""Any number of keys: a list of values or tuples, an array or series, a mapping of names to either, or a table."""
 
 
 class Estimate(TypedDict):

@@ -9,11 +9,11 @@ use arrow_schema::{Schema, SchemaRef};
 use super::admission::{copy_bound_of_column, settle_copy, wastes_memory};
 use super::concat::concat;
 use super::keys::IndexKeys;
-use super::{Bounds, BuildSpec, PreparedBuild};
+use super::{Bounds, BuildSpec, Keep, PreparedBuild};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Error, Result, plan_err};
-use crate::index::{IndexContext, IndexKind, KeyIndex};
+use crate::index::{IndexContext, IndexKind, KeyIndex, RowGroups};
 use crate::memory::{Pool, RangeCounter, Reservation};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
@@ -49,10 +49,14 @@ const MAX_ROWS: usize = u32::MAX as usize - 1;
 pub struct Collector {
     spec: BuildSpec,
     config: Config,
+    keep: Keep,
     cancel: Cancel,
     /// `None` after an error.
     held: Option<Held>,
 }
+
+/// An index with its groups, and the bounds of each key.
+type Indexed = ((KeyIndex, RowGroups), Vec<Option<Bounds>>);
 
 /// What was pushed, and its charge.
 #[derive(Debug)]
@@ -79,7 +83,15 @@ impl Collector {
             all: RangeCounter::default(),
             reservation: Reservation::new(pool, "prepared build"),
         };
-        Self { spec, config, cancel, held: Some(held) }
+        Self { spec, config, keep: Keep::All, cancel, held: Some(held) }
+    }
+
+    /// Drops all rows of a key but one, before they are counted. Where a key repeats, rows and copy are held together for
+    /// a moment, and the index is made twice.
+    #[must_use]
+    pub fn with_keep(mut self, keep: Keep) -> Self {
+        self.keep = keep;
+        self
     }
 
     /// Takes one batch whose buffers are Rust allocations, each charged with its capacity.
@@ -119,23 +131,41 @@ impl Collector {
         let held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
         let (columns, mut reservation) = held.into_columns(self.spec.schema(), &self.cancel)?;
-        let rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
-        let keys = IndexKeys::try_new(&rows, self.spec.keys(), &mut reservation)?;
+        let mut rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
+        let held = reservation.size();
+        let mut indexed = self.index(&rows, &mut reservation)?;
+        if self.keep != Keep::All && !indexed.0.1.is_unique() {
+            let ((index, groups), _) = indexed;
+            let num_keys = index.num_keys();
+            drop(index);
+            reservation.shrink(reservation.size() - held - groups.memory_size());
+            rows = self.keep.copy((rows, held), (&groups, num_keys), &mut reservation, &self.cancel)?;
+            reservation.shrink(groups.memory_size());
+            drop(groups);
+            indexed = self.index(&rows, &mut reservation)?;
+        }
+        let (index, bounds) = indexed;
+        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.config, reservation)?;
+        Ok(Arc::new(build))
+    }
+
+    /// The index of `rows` and the bounds of its keys; `reservation` holds the bytes of both besides what it held.
+    fn index(&self, rows: &RecordBatch, reservation: &mut Reservation) -> Result<Indexed> {
+        let keys = IndexKeys::try_new(rows, self.spec.keys(), reservation)?;
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
         let bounds: Vec<_> = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
             config: &self.config,
-            retained: &mut reservation,
+            retained: reservation,
             scratch: &mut scratch,
             bounds: &bounds,
             cancel: &self.cancel,
         };
         let index = KeyIndex::build(&keys.columns, &nulls_equal, context)?;
         drop(scratch);
-        keys.release(index.0.kind() == IndexKind::Bytes, &mut reservation);
-        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.config, reservation)?;
-        Ok(Arc::new(build))
+        keys.release(index.0.kind() == IndexKind::Bytes, reservation);
+        Ok((index, bounds))
     }
 
     /// Runs one step; what is held goes with its error.

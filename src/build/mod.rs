@@ -6,6 +6,7 @@ mod collector;
 mod concat;
 mod concat_encoded;
 mod concat_nested;
+mod keep;
 mod keys;
 mod lease;
 mod membership;
@@ -16,6 +17,7 @@ mod spec;
 pub use bounds::Bounds;
 pub use collector::Collector;
 pub(crate) use concat::concat;
+pub use keep::Keep;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;
 pub(crate) use lease::lease_column;

@@ -108,13 +108,24 @@ impl RowGroups {
 
     /// The first build row of `group`.
     #[inline(always)]
-    pub(super) fn first_row(&self, group: u32) -> u32 {
+    pub(crate) fn first_row(&self, group: u32) -> u32 {
         let group = group as usize;
         match self {
             RowGroups::Identity => group as u32,
             RowGroups::Unique { rows } => rows[group],
             RowGroups::Runs { offsets } => offsets[group],
             RowGroups::Csr { offsets, rows } => rows[offsets[group] as usize],
+        }
+    }
+
+    /// The last build row of `group`.
+    pub(crate) fn last_row(&self, group: u32) -> u32 {
+        let group = group as usize;
+        match self {
+            RowGroups::Identity => group as u32,
+            RowGroups::Unique { rows } => rows[group],
+            RowGroups::Runs { offsets } => offsets[group + 1] - 1,
+            RowGroups::Csr { offsets, rows } => rows[offsets[group + 1] as usize - 1],
         }
     }
 

@@ -81,7 +81,7 @@ pub(crate) struct Coerced {
 }
 
 impl Coerced {
-    fn exact(keys: ArrayRef) -> Self {
+    pub(crate) fn exact(keys: ArrayRef) -> Self {
         Self { keys, missing: None }
     }
 

@@ -15,6 +15,7 @@ use arrow_schema::{Schema, SchemaRef, TimeUnit};
 use super::kind::{JoinType, PartitionMode};
 use super::plan::HashJoin;
 use super::source::Source;
+use super::validate::Validate;
 use crate::build::NullEquality;
 use crate::error::{Error, Result, not_supported, plan_err};
 use crate::expr::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
@@ -108,6 +109,9 @@ tags! {
     MODES: PartitionMode = [PartitionMode::CollectLeft, PartitionMode::Partitioned];
     NULL_EQUALITIES: NullEquality = [NullEquality::NullEqualsNothing, NullEquality::NullEqualsNull];
     BOOLS: bool = [false, true];
+    VALIDATIONS: Validate = [
+        Validate::ManyToMany, Validate::OneToOne, Validate::OneToMany, Validate::ManyToOne,
+    ];
     SIDES: Side = [Side::Build, Side::Probe];
     COMPARE_OPS: CompareOp = [
         CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge,
@@ -135,6 +139,7 @@ fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
     write_option(join.names.as_ref(), out, |names, out| {
         write_list(names, out, |name, out| write_bytes(name.as_bytes(), out))
     });
+    write_tag(VALIDATIONS, join.validate, out);
     Ok(())
 }
 
@@ -152,6 +157,7 @@ fn read_join(input: &mut Reader<'_>) -> Result<HashJoin> {
         .build()?;
     join.coalesce = input.tag(BOOLS)?;
     join.names = input.option(|input| input.list(Reader::text))?;
+    join.validate = input.tag(VALIDATIONS)?;
     join.check()?;
     Ok(join)
 }

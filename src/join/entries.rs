@@ -108,7 +108,7 @@ const STAGE: usize = 8192;
 
 /// Where the groups of probe rows come from.
 #[derive(Debug)]
-pub(crate) enum Lookup {
+pub(crate) enum KeySource {
     Keys(Keys),
     Codes(Codes),
 }
@@ -117,7 +117,7 @@ pub(crate) enum Lookup {
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) batch: RecordBatch,
-    lookup: Lookup,
+    lookup: KeySource,
     hits: Hits,
     /// The next hit to turn into entries.
     hit: usize,
@@ -130,7 +130,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(batch: RecordBatch, lookup: Lookup, mut hits: Hits) -> Self {
+    pub(crate) fn new(batch: RecordBatch, lookup: KeySource, mut hits: Hits) -> Self {
         hits.clear();
         Self { batch, lookup, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
@@ -219,8 +219,8 @@ impl Input {
     fn look_up(&mut self, build: &PreparedBuild, len: usize) -> Result<()> {
         let from = self.hits.rows.len();
         match &self.lookup {
-            Lookup::Codes(codes) => codes.look_up(self.looked_up, len, &mut self.hits),
-            Lookup::Keys(Keys { columns, missing }) => {
+            KeySource::Codes(codes) => codes.look_up(self.looked_up, len, &mut self.hits),
+            KeySource::Keys(Keys { columns, missing, .. }) => {
                 build.index().probe(columns, self.looked_up, len, &mut self.hits)?;
                 if let Some(missing) = missing {
                     self.hits.retain_from(from, |row| !missing.value(row as usize));

@@ -2,6 +2,7 @@
 
 use super::plan::HashJoin;
 use super::source::Source;
+use super::validate::Validate;
 use crate::build::{NullEquality, position};
 use crate::expr::{ColumnId, ColumnRef, Side};
 
@@ -73,6 +74,9 @@ impl HashJoin {
         }
         if self.null_aware {
             parts.push("null_aware=true".to_owned());
+        }
+        if self.validate != Validate::default() {
+            parts.push(format!("validate={}", self.validate));
         }
         parts.push(match self.null_equality.as_slice() {
             [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("null_equality={first:?}"),

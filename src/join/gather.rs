@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, UInt32Array, make_array, new_empty_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 use arrow_select::take::take;
@@ -181,7 +181,8 @@ fn gather_fixed(values: &Buffer, width: usize, selection: Selection<'_>) -> Buff
         8 => gather_native::<u64>(values, selection),
         16 if (values.as_ptr() as usize).is_multiple_of(align_of::<u128>()) => gather_native::<u128>(values, selection),
         _ => {
-            let mut out = Vec::with_capacity(selection.len() * width);
+            // Aligned also where it is empty, which a vector of bytes is not.
+            let mut out = MutableBuffer::with_capacity(selection.len() * width);
             for &row in selection.rows {
                 let row = row as usize * width;
                 match row < values.len() {
@@ -189,7 +190,7 @@ fn gather_fixed(values: &Buffer, width: usize, selection: Selection<'_>) -> Buff
                     false => out.resize(out.len() + width, 0),
                 }
             }
-            Buffer::from_vec(out)
+            out.into()
         }
     }
 }

@@ -20,9 +20,11 @@ struct KeyColumn {
     coerced: Option<DataType>,
 }
 
-/// The keys of one batch.
+/// Keys in the terms of one build's index: those of a batch.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub struct Keys {
+    /// Number of keys.
+    pub(crate) rows: usize,
     /// In key order; unspecified in missing rows.
     pub(crate) columns: Vec<ArrayRef>,
     /// Rows that no key of the build equals; `None` where none are known.
@@ -133,6 +135,38 @@ impl KeyReader {
                 (all, more) => all.or(more),
             };
         }
-        Ok(Keys { columns, missing })
+        Ok(Keys { rows: batch.num_rows(), columns, missing })
+    }
+}
+
+impl Keys {
+    /// The keys of `batch`, whose columns are the keys of `build` in key order, whatever they are named.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for another number of columns, types that do not compare with their key, and more
+    /// than 2^32-2 rows.
+    pub fn read(build: &PreparedBuild, batch: &RecordBatch) -> Result<Self> {
+        let keys = build.keys().len();
+        if batch.num_columns() != keys {
+            return plan_err!("the build has {keys} key columns, {} were given", batch.num_columns());
+        }
+        if batch.num_rows() >= NONE as usize {
+            return plan_err!(
+                "{} keys were given at once, at most {} are possible; cut them",
+                batch.num_rows(),
+                NONE - 1
+            );
+        }
+        KeyReader::try_new(build, &(0..keys).collect::<Vec<_>>(), batch.schema_ref())?.read(batch)
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// True where there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
     }
 }

@@ -75,7 +75,7 @@ impl MapLookup {
 
     /// Sets the rows that pass the bounds and are in the map.
     pub(super) fn mark(&self, batch: &RecordBatch, mask: &mut Mask) -> Result<()> {
-        let Keys { columns: keys, missing } =
+        let Keys { columns: keys, missing, .. } =
             KeyReader::try_new(&self.build, &self.columns, batch.schema_ref())?.read(batch)?;
         let rows = batch.num_rows();
         let candidates = match (self.within_bounds(&keys), missing) {

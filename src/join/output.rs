@@ -1,5 +1,6 @@
 //! Which columns a join gives, and what each is copied from.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -106,13 +107,14 @@ impl Output {
             Some(positions) => positions.iter().map(|&position| column(position)).collect::<Result<_>>()?,
             None => all.map(column).collect::<Result<_>>()?,
         };
+        let kind = format_args!("{join_type} join");
         let fields: Vec<FieldRef> = columns
             .iter()
             .map(|column| match *column {
-                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe(), join_type),
-                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build(), join_type),
+                OutputColumn::Build(i) => extended(&build.fields()[i], join_type.extends_probe(), kind),
+                OutputColumn::Probe(i) => extended(&probe.fields()[i], join_type.extends_build(), kind),
                 OutputColumn::Key { build: b, probe: p } => {
-                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable(), join_type)
+                    extended(&probe.fields()[p], join_type.extends_build() && build.field(b).is_nullable(), kind)
                 }
                 OutputColumn::Mark => Ok(Arc::new(Field::new(MARK, DataType::Boolean, false))),
             })
@@ -142,10 +144,10 @@ impl Output {
 }
 
 /// The field, nullable where its side is null-extended.
-fn extended(field: &FieldRef, nullable: bool, join_type: JoinType) -> Result<FieldRef> {
+pub(super) fn extended(field: &FieldRef, nullable: bool, by: impl Display) -> Result<FieldRef> {
     if nullable && !can_hold_nulls(field.data_type()) {
         return plan_err!(
-            "a {join_type} join gives nulls in column {:?}, which its type {} has no place for; make a child of it \
+            "a {by} gives nulls in column {:?}, which its type {} has no place for; make a child of it \
              nullable, or leave the column out",
             field.name(),
             field.data_type()

@@ -14,6 +14,7 @@ use super::probe::{Probe, ProbePlan};
 use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
+use super::validate::Validate;
 use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column, names, position};
 use crate::cancel::Cancel;
 use crate::config::Config;
@@ -148,6 +149,8 @@ pub struct HashJoin {
     pub mode: PartitionMode,
     /// SQL `NOT IN` for anti joins.
     pub null_aware: bool,
+    /// How many rows of each side may share a key.
+    pub validate: Validate,
     /// Key columns of the probe side are filled from the build side on unmatched build rows.
     pub(crate) coalesce: bool,
     /// Names of the output columns, where they are not those of the inputs.
@@ -183,6 +186,7 @@ impl HashJoin {
             limit: None,
             mode: PartitionMode::default(),
             null_aware: false,
+            validate: Validate::default(),
             coalesce: false,
             names: None,
             run: Arc::new(RunState::new(probe.partitions())),
@@ -317,7 +321,7 @@ impl HashJoin {
                 self.null_equality
             );
         }
-        Ok(())
+        self.validate.check_build(prepared)
     }
 
     /// Prepares `input` as a build for joins like this one. The join's own build source is not touched: the caller
@@ -409,12 +413,17 @@ impl HashJoin {
                 self.build.partitions()
             );
         }
-        let mut filter = self.filter_share(false);
         let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        self.run_planned(&Arc::new(plan), batch, options.cancel.clone())
+    }
+
+    /// The same with the plan at hand.
+    pub(crate) fn run_planned(&self, plan: &Arc<ProbePlan>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
+        let mut filter = self.filter_share(false);
         if let Some(filter) = &mut filter {
-            filter.report(&plan)?;
+            filter.report(plan)?;
         }
-        Arc::new(plan).run_once(batch, self.limit, Arc::clone(self.run.metrics()), options.cancel.clone())
+        plan.run_once(batch, self.limit, Arc::clone(self.run.metrics()), cancel)
     }
 
     /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).
@@ -454,6 +463,7 @@ impl HashJoin {
     /// The plan of a probe of `build`, validated now.
     pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
         let (output, predicate) = self.check()?;
+        self.validate.check_build(&build)?;
         let probe_schema = self.probe.schema();
         let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
@@ -466,6 +476,7 @@ impl HashJoin {
             key_reader,
             join_type: self.join_type,
             null_aware: self.null_aware,
+            validate: self.validate,
             predicate,
             output,
             batch_size: options.batch_size.max(1),
@@ -487,7 +498,8 @@ impl HashJoin {
     pub(super) fn claim(&self, partition: usize) -> Result<Option<FilterShare>> {
         // The filter waits for each build of a Partitioned join once.
         let awaited = self.dynamic_filter.is_some() && self.mode == PartitionMode::Partitioned;
-        self.run.claim(partition, awaited || self.join_type.is_build_driven())?;
+        let shared = self.join_type.is_build_driven() || self.validate.probe_unique();
+        self.run.claim(partition, awaited || shared)?;
         Ok(self.filter_share(awaited))
     }
 
@@ -508,9 +520,9 @@ impl HashJoin {
         if let Some(filter) = &mut filter {
             filter.report(&plan)?;
         }
-        let share = self.run.visited(&plan, self.mode, self.partitions())?;
+        let shares = self.run.shares(&plan, self.mode, self.partitions())?;
         let metrics = Arc::clone(self.run.metrics());
-        Ok(Probe::new(Arc::new(plan), self.limit, share, filter, metrics, options.cancel.clone()))
+        Ok(Probe::new(Arc::new(plan), self.limit, shares, filter, metrics, options.cancel.clone()))
     }
 
     /// Everything that an execution validates.
@@ -617,6 +629,12 @@ impl HashJoinBuilder {
     /// SQL `NOT IN` for anti joins.
     pub fn null_aware(mut self, null_aware: bool) -> Self {
         self.join.null_aware = null_aware;
+        self
+    }
+
+    /// How many rows of each side may share a key.
+    pub fn validate(mut self, validate: Validate) -> Self {
+        self.join.validate = validate;
         self
     }
 

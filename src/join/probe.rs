@@ -9,13 +9,14 @@ use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat;
 
 use super::JoinType;
-use super::entries::{Entries, Input, Lookup, Shape};
+use super::entries::{Entries, Input, KeySource, Shape};
 use super::filter::FilterShare;
 use super::gather::{Selection, fixed_width, gather, nulls};
 use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
-use super::visited::{RowBits, Visited, VisitedHome, VisitedShare};
+use super::validate::Validate;
+use super::visited::{RowBits, Shares, VisitedShare};
 use crate::build::{PreparedBuild, concat as concat_column};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err, plan_err};
@@ -35,6 +36,7 @@ pub(crate) struct ProbePlan {
     pub(crate) key_reader: KeyReader,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
+    pub(crate) validate: Validate,
     pub(crate) predicate: Option<Predicate>,
     pub(crate) output: Output,
     /// Largest number of rows of an output batch.
@@ -53,6 +55,11 @@ impl ProbePlan {
     pub(crate) fn visited_bits(&self) -> Option<usize> {
         let bits = if self.visits_rows() { self.build.num_rows() } else { self.build.num_keys() };
         self.join_type.is_build_driven().then_some(bits)
+    }
+
+    /// Number of groups of which no two probe rows may have the same; `None` where they may.
+    pub(crate) fn seen_bits(&self) -> Option<usize> {
+        self.validate.probe_unique().then(|| self.build.num_keys())
     }
 
     /// False where the probe side cannot change what comes out.
@@ -86,9 +93,7 @@ impl ProbePlan {
         metrics: Arc<JoinMetrics>,
         cancel: Cancel,
     ) -> Result<RecordBatch> {
-        let visited = self.visited_bits().map(|bits| Visited::try_new(bits, 1, &self.pool)).transpose()?;
-        let share = visited.map(|visited| VisitedShare::new(Arc::new(visited), VisitedHome::default()));
-        let mut probe = Probe::new(Arc::clone(self), limit, share, None, metrics, cancel);
+        let mut probe = Probe::new(Arc::clone(self), limit, self.shares()?, None, metrics, cancel);
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {
@@ -108,7 +113,7 @@ pub struct Probe {
     plan: Arc<ProbePlan>,
     metrics: Arc<JoinMetrics>,
     cancel: Cancel,
-    share: Option<VisitedShare>,
+    shares: Shares,
     /// Held for as long as probe rows are read.
     filter: Option<FilterShare>,
     input: Option<Input>,
@@ -127,7 +132,7 @@ impl Probe {
     pub(crate) fn new(
         plan: Arc<ProbePlan>,
         limit: Option<usize>,
-        share: Option<VisitedShare>,
+        shares: Shares,
         filter: Option<FilterShare>,
         metrics: Arc<JoinMetrics>,
         cancel: Cancel,
@@ -137,7 +142,7 @@ impl Probe {
             plan,
             metrics,
             cancel,
-            share,
+            shares,
             filter,
             input: None,
             entries: Entries::default(),
@@ -191,7 +196,7 @@ impl Probe {
         }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
+        if let Some(share) = self.shares.visited.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
             share.visited.probe_rows.store(true, Ordering::Relaxed);
             if batch.column(self.plan.probe_keys[0]).logical_null_count() > 0 {
                 share.visited.probe_nulls.store(true, Ordering::Relaxed);
@@ -200,8 +205,8 @@ impl Probe {
         if self.wants_input() {
             let codes = self.plan.key_reader.codes(&batch, &self.plan.build, &mut self.hits)?;
             let lookup = match codes {
-                Some(codes) => Lookup::Codes(codes),
-                None => Lookup::Keys(self.plan.key_reader.read(&batch)?),
+                Some(codes) => KeySource::Codes(codes),
+                None => KeySource::Keys(self.plan.key_reader.read(&batch)?),
             };
             self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits)));
         }
@@ -214,21 +219,22 @@ impl Probe {
             return plan_err!("a probe is finished once");
         }
         self.filter = None;
-        let Some(share) = &mut self.share else { return Ok(()) };
+        self.shares.seen = None;
+        let Some(share) = &mut self.shares.visited else { return Ok(()) };
         if share.close() && self.left > 0 && !self.nothing_left() {
-            let share = self.share.as_ref().map(|share| &share.visited);
+            let share = self.shares.visited.as_ref().map(|share| &share.visited);
             let rows = share.map(|visited| visited.to_rows(&self.plan.build, self.plan.visits_rows(), &self.plan.pool));
             self.rest = rows.transpose()?;
         }
         // The bits are given back as soon as the last partition has read them.
-        self.share = None;
+        self.shares.visited = None;
         Ok(())
     }
 
     /// A null-aware anti join from the build side gives nothing once a probe key was null.
     fn nothing_left(&self) -> bool {
         let null_seen = |share: &VisitedShare| share.visited.probe_nulls.load(Ordering::Relaxed);
-        self.plan.null_aware && self.share.as_ref().is_some_and(null_seen)
+        self.plan.null_aware && self.shares.visited.as_ref().is_some_and(null_seen)
     }
 
     /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed, or
@@ -294,22 +300,33 @@ impl Probe {
 
     /// Reads entries from the input; false where it has no more.
     fn fill(&mut self) -> Result<bool> {
-        let Self { plan, share, input, entries, .. } = self;
+        let Self { plan, shares, input, entries, .. } = self;
         let Some(input) = input else { return Ok(false) };
         entries.clear();
         let shape = plan.shape();
-        let visited = share.as_ref().filter(|_| !plan.visits_rows()).map(|share| &share.visited);
-        match visited {
-            Some(visited) => input.fill(&plan.build, shape, plan.batch_size, entries, |group| visited.mark(group))?,
-            None => input.fill(&plan.build, shape, plan.batch_size, entries, |_| ())?,
+        let (build, max) = (&plan.build, plan.batch_size);
+        let visited = shares.visited.as_ref().filter(|_| !plan.visits_rows()).map(|share| &share.visited);
+        let mut repeated = None;
+        match (visited, &shares.seen) {
+            (None, None) => input.fill(build, shape, max, entries, |_| ())?,
+            (Some(visited), None) => input.fill(build, shape, max, entries, |group| visited.mark(group))?,
+            (visited, Some(seen)) => input.fill(build, shape, max, entries, |group| {
+                visited.iter().for_each(|visited| visited.mark(group));
+                if !seen.visited.mark_first(group) {
+                    repeated = Some(group);
+                }
+            })?,
         }
-        Ok(entries.len() > 0)
+        match repeated {
+            Some(group) => Err(plan.validate.repeated_in_probe(build, group)),
+            None => Ok(entries.len() > 0),
+        }
     }
 
     /// Decides candidate pairs: one that fails is dropped, and where unmatched probe rows matter the last failing
     /// candidate of a row that passed none becomes its miss.
     fn apply_predicate(&mut self) -> Result<()> {
-        let Self { plan, share, input, entries, open_row_passed, .. } = self;
+        let Self { plan, shares, input, entries, open_row_passed, .. } = self;
         let (Some(predicate), Some(input)) = (&plan.predicate, input) else { return Ok(()) };
         let passed = {
             let sides = Sides::new(plan, &input.batch, entries)?;
@@ -320,7 +337,7 @@ impl Probe {
             predicate.evaluate(&columns.collect::<Result<Vec<_>>>()?, entries.len())?
         };
         let passes = |i: usize, build: u32| build != NONE && passed.is_valid(i) && passed.value(i);
-        if let Some(share) = share {
+        if let Some(share) = &shares.visited {
             let marked = (0..entries.len()).filter(|&i| passes(i, entries.build[i]));
             marked.for_each(|i| share.visited.mark(entries.build[i]));
         }
@@ -464,7 +481,7 @@ fn too_large(what: &str) -> Error {
 }
 
 /// Refuses a single batch of more than 2^31-1 rows, or of more than 2 GiB in a column of fixed width.
-fn check_batch_size(schema: &SchemaRef, rows: usize) -> Result<()> {
+pub(super) fn check_batch_size(schema: &SchemaRef, rows: usize) -> Result<()> {
     if rows > i32::MAX as usize {
         return Err(too_large("it has more than 2^31-1 rows"));
     }

@@ -9,7 +9,7 @@ use super::kind::PartitionMode;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::plan::{HashJoin, RunOptions};
 use super::probe::ProbePlan;
-use super::visited::{Visited, VisitedHome, VisitedShare};
+use super::visited::{Shares, Visited, VisitedHome, VisitedShare};
 use crate::build::PreparedBuild;
 use crate::error::{Result, plan_err};
 
@@ -26,6 +26,8 @@ pub(super) struct RunState {
     builder: Mutex<Option<ThreadId>>,
     /// The visited bits of a collect-left join.
     visited: VisitedHome,
+    /// The groups that a probe row of a validated collect-left join had.
+    seen: VisitedHome,
 }
 
 /// Between two looks of a partition at a build that another one collects.
@@ -40,6 +42,7 @@ impl RunState {
             build: Mutex::default(),
             builder: Mutex::default(),
             visited: VisitedHome::default(),
+            seen: VisitedHome::default(),
         }
     }
 
@@ -104,24 +107,43 @@ impl RunState {
         }
     }
 
-    /// The share of one partition in the visited bits of `plan`'s build, `None` where its kind needs none.
-    pub(super) fn visited(
-        &self,
-        plan: &ProbePlan,
-        mode: PartitionMode,
-        partitions: usize,
-    ) -> Result<Option<VisitedShare>> {
-        let Some(bits) = plan.visited_bits() else { return Ok(None) };
-        if mode == PartitionMode::Partitioned {
-            let visited = Arc::new(Visited::try_new(bits, 1, &plan.pool)?);
-            return Ok(Some(VisitedShare::new(visited, VisitedHome::default())));
+    /// What one partition marks in bits that the partitions of a collect-left join share.
+    pub(super) fn shares(&self, plan: &ProbePlan, mode: PartitionMode, partitions: usize) -> Result<Shares> {
+        match mode {
+            PartitionMode::Partitioned => plan.shares(),
+            PartitionMode::CollectLeft => Ok(Shares {
+                visited: share(&self.visited, VISITED, plan.visited_bits(), plan, partitions)?,
+                seen: share(&self.seen, SEEN, plan.seen_bits(), plan, partitions)?,
+            }),
         }
-        let mut shared = self.visited.lock().unwrap_or_else(PoisonError::into_inner);
-        let visited = match &*shared {
-            Some(visited) if visited.len() == bits => Arc::clone(visited),
-            Some(_) => return plan_err!("the join was changed between two partitions of one run; reset it first"),
-            None => Arc::clone(shared.insert(Arc::new(Visited::try_new(bits, partitions, &plan.pool)?))),
-        };
-        Ok(Some(VisitedShare::new(visited, Arc::clone(&self.visited))))
     }
+}
+
+impl ProbePlan {
+    /// What the one partition of a run marks.
+    pub(super) fn shares(&self) -> Result<Shares> {
+        let share = |name, bits| share(&VisitedHome::default(), name, bits, self, 1);
+        Ok(Shares { visited: share(VISITED, self.visited_bits())?, seen: share(SEEN, self.seen_bits())? })
+    }
+}
+
+const VISITED: &str = "visited build rows";
+const SEEN: &str = "keys seen by validate";
+
+/// The share of one partition in the bits at `home`, which the first one makes; `None` where none are needed.
+fn share(
+    home: &VisitedHome,
+    name: &'static str,
+    bits: Option<usize>,
+    plan: &ProbePlan,
+    partitions: usize,
+) -> Result<Option<VisitedShare>> {
+    let Some(bits) = bits else { return Ok(None) };
+    let mut shared = home.lock().unwrap_or_else(PoisonError::into_inner);
+    let visited = match &*shared {
+        Some(visited) if visited.len() == bits => Arc::clone(visited),
+        Some(_) => return plan_err!("the join was changed between two partitions of one run; reset it first"),
+        None => Arc::clone(shared.insert(Arc::new(Visited::try_new(name, bits, partitions, &plan.pool)?))),
+    };
+    Ok(Some(VisitedShare::new(visited, Arc::clone(home))))
 }

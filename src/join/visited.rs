@@ -1,4 +1,5 @@
-//! Which build rows found a partner: the state of build-driven joins, shared by the partitions of one join.
+//! Which build rows or keys found a partner: the state of build-driven and of validated joins, shared by the partitions
+//! of one join.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +24,10 @@ pub(crate) struct Visited {
 }
 
 impl Visited {
-    /// `bits` clear bits for `partitions` partitions, admitted by `pool`.
-    pub(crate) fn try_new(bits: usize, partitions: usize, pool: &Arc<dyn Pool>) -> Result<Self> {
+    /// `bits` clear bits for `partitions` partitions, admitted by `pool` under `name`.
+    pub(crate) fn try_new(name: &'static str, bits: usize, partitions: usize, pool: &Arc<dyn Pool>) -> Result<Self> {
         let words = bits.div_ceil(64);
-        let mut reservation = Reservation::new(pool, "visited build rows");
+        let mut reservation = Reservation::new(pool, name);
         reservation.try_grow(words * size_of::<u64>())?;
         let (len, bits) = (bits, (0..words).map(|_| AtomicU64::new(0)).collect());
         let (probe_rows, probe_nulls) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -46,6 +47,12 @@ impl Visited {
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
+    }
+
+    /// Sets bit `i`; true where it was clear.
+    pub(crate) fn mark_first(&self, i: u32) -> bool {
+        let bit = 1 << (i % 64);
+        self.bits[i as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
     fn is_marked(&self, i: u32) -> bool {
@@ -103,6 +110,15 @@ impl RowBits {
 
 /// Where the partitions of a run find their [`Visited`]; emptied by the last one to end, so that its charge goes too.
 pub(crate) type VisitedHome = Arc<Mutex<Option<Arc<Visited>>>>;
+
+/// What a probe marks.
+#[derive(Debug, Default)]
+pub(crate) struct Shares {
+    /// The matched build rows or groups of a build-driven kind.
+    pub(crate) visited: Option<VisitedShare>,
+    /// The groups that some probe row has, where no two may share one.
+    pub(crate) seen: Option<VisitedShare>,
+}
 
 /// The share of one partition in a [`Visited`]; a partition that is dropped counts as done.
 #[derive(Debug)]

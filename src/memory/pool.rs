@@ -29,8 +29,7 @@ pub trait Pool: fmt::Debug + Send + Sync {
 /// ```
 #[derive(Debug)]
 pub struct MemoryPool {
-    /// `usize::MAX` where there is none.
-    limit: usize,
+    limit: Option<usize>,
     reserved: AtomicUsize,
     peak: AtomicUsize,
 }
@@ -38,17 +37,17 @@ pub struct MemoryPool {
 impl MemoryPool {
     /// A pool that grants at most `limit` bytes at a time.
     pub fn new(limit: usize) -> Self {
-        Self { limit, reserved: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+        Self { limit: Some(limit), ..Self::unlimited() }
     }
 
     /// A pool that only counts.
     pub fn unlimited() -> Self {
-        Self::new(usize::MAX)
+        Self { limit: None, reserved: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
     }
 
     /// The limit in bytes, `None` where there is none.
     pub fn limit(&self) -> Option<usize> {
-        (self.limit != usize::MAX).then_some(self.limit)
+        self.limit
     }
 
     /// The largest number of bytes that were granted at one time.
@@ -59,7 +58,8 @@ impl MemoryPool {
 
 impl Pool for MemoryPool {
     fn try_grow(&self, consumer: &str, bytes: usize) -> Result<()> {
-        let grown = |used: usize| used.checked_add(bytes).filter(|&total| total <= self.limit);
+        let grown =
+            |used: usize| used.checked_add(bytes).filter(|&total| self.limit.is_none_or(|limit| total <= limit));
         match self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown) {
             Ok(before) => {
                 self.peak.fetch_max(before + bytes, Ordering::Relaxed);

@@ -6,7 +6,8 @@ use pyo3::types::{PyBool, PyString};
 
 use super::errors::{plan, type_error};
 use super::interchange::type_name;
-use crate::build::{NullEquality, names, position};
+use crate::build::{Keep, NullEquality, names, position};
+use crate::join::Validate;
 
 /// A whole number of at least 0, None where it was left out.
 pub(crate) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {
@@ -27,6 +28,29 @@ pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
     on.extract::<Vec<String>>()
         .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
+}
+
+/// `keep=`: which of the rows that share a key.
+pub(crate) fn keep_of(keep: &str) -> PyResult<Keep> {
+    match keep {
+        "all" => Ok(Keep::All),
+        "first" => Ok(Keep::First),
+        "last" => Ok(Keep::Last),
+        _ => Err(plan(format!("keep={keep:?} is no choice of rows; the choices are all, first, last"))),
+    }
+}
+
+/// `validate=`: how many rows of each side may share a key.
+pub(crate) fn validate_of(validate: Option<&str>) -> PyResult<Validate> {
+    match validate {
+        None | Some("m:m") => Ok(Validate::ManyToMany),
+        Some("1:1") => Ok(Validate::OneToOne),
+        Some("1:m") => Ok(Validate::OneToMany),
+        Some("m:1") => Ok(Validate::ManyToOne),
+        Some(other) => Err(plan(format!(
+            "validate={other:?} is none of m:m, 1:1, 1:m, m:1 (the probe side first: m:1 is a build with one row per key)"
+        ))),
+    }
 }
 
 /// One bool for all keys, or one for each.

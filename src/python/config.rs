@@ -1,10 +1,10 @@
 //! `prejoin.Config`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 
 use super::arguments::count;
-use super::errors::{guarded, plan};
+use super::errors::{guarded, plan, type_error};
 use crate::config::Config;
 
 /// Choices of one preparation; every field has a default that suits most builds.
@@ -28,7 +28,7 @@ impl PyConfig {
     #[pyo3(signature = (*, perfect_hash_min_density=None, perfect_hash_small_range=None, in_list_max_bytes=None,
                         in_list_max_values=None, _collide=None))]
     fn new(
-        perfect_hash_min_density: Option<f64>,
+        perfect_hash_min_density: Option<&Bound<'_, PyAny>>,
         perfect_hash_small_range: Option<&Bound<'_, PyAny>>,
         in_list_max_bytes: Option<&Bound<'_, PyAny>>,
         in_list_max_values: Option<&Bound<'_, PyAny>>,
@@ -36,7 +36,13 @@ impl PyConfig {
     ) -> PyResult<Self> {
         guarded(|| {
             let default = Config::default();
-            let density = perfect_hash_min_density.unwrap_or(default.perfect_hash_min_density);
+            let density = match perfect_hash_min_density {
+                None => default.perfect_hash_min_density,
+                Some(given) if given.is_instance_of::<PyBool>() => {
+                    return Err(type_error("perfect_hash_min_density is a share of at least 0, a bool was given"));
+                }
+                Some(given) => given.extract()?,
+            };
             if density.is_nan() || density < 0.0 {
                 return Err(plan(format!("perfect_hash_min_density is a share of at least 0, {density} was given")));
             }

@@ -3,18 +3,14 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use super::arguments::names_or_positions;
 use super::errors::{guarded, plan};
-use super::interchange::{PySchema, batch_from_python};
+use super::interchange::batch_from_python;
+use super::lookup::array;
 use super::signals::detach_if_long;
 use super::source::Side;
-use crate::error::Error;
 use crate::join::DynamicFilter;
 
 /// A filter on the probe rows of one join, empty until that join's build is known.
@@ -118,7 +114,7 @@ impl PyDynamicFilter {
         guarded(|| {
             let batch = batch_from_python(batch)?;
             let mask = detach_if_long(py, batch.num_rows(), || self.filter.evaluate(&batch))?;
-            boolean_array(py, Arc::new(mask))
+            array(py, Arc::new(mask))
         })
     }
 
@@ -126,14 +122,4 @@ impl PyDynamicFilter {
     fn __repr__(&self) -> PyResult<String> {
         guarded(|| Ok(self.filter.to_string()))
     }
-}
-
-fn boolean_array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
-    static SCHEMA: PyOnceLock<(SchemaRef, PySchema)> = PyOnceLock::new();
-    let (schema, object) = SCHEMA.get_or_try_init(py, || -> PyResult<_> {
-        let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("mask", DataType::Boolean, false)]));
-        Ok((schema.clone(), PySchema::new(py, schema)?))
-    })?;
-    let batch = RecordBatch::try_new(schema.clone(), vec![array]).map_err(Error::from)?;
-    object.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
 }

@@ -1,12 +1,12 @@
 //! `prejoin.HashJoin`.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
 
-use super::arguments::{count, null_equalities};
+use super::arguments::{count, keep_of, null_equalities, validate_of};
 use super::config::PyConfig;
 use super::dynamic_filter::PyDynamicFilter;
 use super::errors::{guarded, plan, type_error};
@@ -20,9 +20,10 @@ use super::report;
 use super::session::PySession;
 use super::signals::{detach_if_long, interruptible};
 use super::source::{self, Side};
+use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
 use crate::expr::Expr;
-use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMode};
+use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMode, ProbePlan, RunOptions};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
@@ -36,15 +37,17 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 /// limit: largest number of output rows.
 /// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
 /// null_aware: SQL NOT IN, for anti and build_anti.
+/// validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
+///     or "1:1".
 /// dynamic_filter: the filter that the join tells its build to.
 ///
 /// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
 /// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
 /// unmatched build rows last.
 ///
-/// The attributes on, how, null_equal, where, projection, limit, mode and null_aware may be changed; every execution
-/// validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`, which give
-/// a new join.
+/// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
+/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
+/// which give a new join.
 ///
 /// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
 /// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
@@ -63,7 +66,7 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
     /// Read or replaced, never held while Python code or anything long runs.
-    join: Mutex<HashJoin>,
+    state: Mutex<State>,
     /// The objects behind the sources, which pickling needs.
     build: Option<Py<PyAny>>,
     probe: Option<Py<PyAny>>,
@@ -72,8 +75,29 @@ pub(crate) struct PyHashJoin {
     dynamic_filter: Option<Py<PyDynamicFilter>>,
 }
 
+/// The join as it is now.
+struct State {
+    join: HashJoin,
+    /// What a call of the attached join validated, until the join is changed.
+    called: Option<Arc<Called>>,
+    /// Number of changes so far.
+    changes: u64,
+}
+
+/// The plan of an attached join for whole batches, with the options of a call that names none.
+struct Called {
+    plan: Arc<ProbePlan>,
+    schema: PySchema,
+}
+
+impl From<HashJoin> for State {
+    fn from(join: HashJoin) -> Self {
+        Self { join, called: None, changes: 0 }
+    }
+}
+
 /// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
-const PARAMETERS: [&str; 11] = [
+const PARAMETERS: [&str; 12] = [
     "build",
     "probe",
     "on",
@@ -84,20 +108,25 @@ const PARAMETERS: [&str; 11] = [
     "limit",
     "mode",
     "null_aware",
+    "validate",
     "dynamic_filter",
 ];
 
 impl PyHashJoin {
     /// The join as it is now.
     fn join(&self) -> HashJoin {
-        self.join.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().join.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
     fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
         let mut join = self.join();
         change(&mut join)?;
-        let old = std::mem::replace(&mut *self.join.lock().unwrap_or_else(PoisonError::into_inner), join.clone());
+        let old = std::mem::replace(&mut self.state().join, join.clone());
         // Without the lock: the last hold on a Python object may go with it.
         drop(old);
         Ok(join)
@@ -105,7 +134,31 @@ impl PyHashJoin {
 
     fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
         self.change(change)?;
+        let mut state = self.state();
+        state.changes += 1;
+        let called = state.called.take();
+        drop(state);
+        drop(called);
         Ok(())
+    }
+
+    /// The plan of a call, made by the first one since the join was changed.
+    fn called(&self, py: Python<'_>, prepared: &PyPreparedBuild) -> PyResult<Arc<Called>> {
+        let (join, changes) = {
+            let state = self.state();
+            if let Some(called) = &state.called {
+                return Ok(Arc::clone(called));
+            }
+            (state.join.clone(), state.changes)
+        };
+        let options = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
+        let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &options)?);
+        let called = Arc::new(Called { plan, schema: PySchema::new(py, join.schema()?)? });
+        let mut state = self.state();
+        if state.changes == changes {
+            state.called = Some(Arc::clone(&called));
+        }
+        Ok(called)
     }
 
     /// The join with a run of its own, which is the one that `metrics` tells from now on.
@@ -121,7 +174,7 @@ impl PyHashJoin {
 impl PyHashJoin {
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
-                        mode="collect_left", null_aware=false, dynamic_filter=None))]
+                        mode="collect_left", null_aware=false, validate=None, dynamic_filter=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
@@ -134,6 +187,7 @@ impl PyHashJoin {
         limit: Option<&Bound<'_, PyAny>>,
         mode: &str,
         null_aware: bool,
+        validate: Option<&str>,
         dynamic_filter: Option<&Bound<'_, PyDynamicFilter>>,
     ) -> PyResult<Self> {
         guarded(|| {
@@ -150,10 +204,11 @@ impl PyHashJoin {
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
                 .null_aware(null_aware)
+                .validate(validate_of(validate)?)
                 .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
-            let join = Mutex::new(join.build()?);
+            let state = Mutex::new(join.build()?.into());
             let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
-            Ok(Self { join, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
+            Ok(Self { state, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
         })
     }
 
@@ -195,8 +250,8 @@ impl PyHashJoin {
                 }
             }
             let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
-            let join = Mutex::new(builder.build()?);
-            Ok(Self { join, build: build.object, probe: probe.object, prepared, dynamic_filter })
+            let state = Mutex::new(builder.build()?.into());
+            Ok(Self { state, build: build.object, probe: probe.object, prepared, dynamic_filter })
         })
     }
 
@@ -205,24 +260,27 @@ impl PyHashJoin {
     /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
     /// An exception of the source comes through unchanged. After an error the pool is as it was.
     ///
+    /// keep: "all" rows of a key, or only its "first" or "last".
+    ///
     /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
-    #[pyo3(signature = (source, *, pool=None, config=None))]
+    #[pyo3(signature = (source, *, keep="all", pool=None, config=None))]
     fn prepare_build(
         &self,
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
+        keep: &str,
         pool: Option<&Bound<'_, PyMemoryPool>>,
         config: Option<&Bound<'_, PyConfig>>,
     ) -> PyResult<PyPreparedBuild> {
         guarded(|| {
-            let join = self.join();
+            let (join, keep) = (self.join(), keep_of(keep)?);
             // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
             let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
             let declared = declared && !source.hasattr(intern!(py, "schema"))?;
             let source = source::open(source, declared.then(|| join.build_source().schema().clone()))?;
             let pool = PyMemoryPool::resolve(pool);
             let collector = join.collector(source.schema(), &pool, config_of(config), interruptible())?;
-            Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+            Ok(PyPreparedBuild::new(collect(py, collector.with_keep(keep), source, &pool)?))
         })
     }
 
@@ -231,10 +289,10 @@ impl PyHashJoin {
     /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
     fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
         guarded(|| {
-            let join = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?);
+            let state = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?.into());
             let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
             let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
-            Ok(Self { join, build: None, probe, prepared, dynamic_filter })
+            Ok(Self { state, build: None, probe, prepared, dynamic_filter })
         })
     }
 
@@ -277,6 +335,13 @@ impl PyHashJoin {
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let batch = batch_from_python(batch)?;
+            let rows = batch.num_rows();
+            if let (Some(prepared), None, None) = (&self.prepared, pool, config) {
+                let called = self.called(py, prepared.get())?;
+                let (join, cancel) = (self.new_run()?, interruptible());
+                let run = || join.run_planned(&called.plan, batch, cancel);
+                return called.schema.batch(py, &detach_if_long(py, rows, run)?);
+            }
             let join = self.new_run()?;
             let options = run_options(None, pool, config)?;
             let schema = PySchema::new(py, join.schema()?)?;
@@ -526,6 +591,23 @@ impl PyHashJoin {
             })
         })
     }
+
+    /// How many rows of each side may share a key.
+    #[getter]
+    fn validate(&self) -> String {
+        self.join().validate.to_string()
+    }
+
+    #[setter]
+    fn set_validate(&self, validate: Option<&str>) -> PyResult<()> {
+        guarded(|| {
+            let validate = validate_of(validate)?;
+            self.set(|join| {
+                join.validate = validate;
+                Ok(())
+            })
+        })
+    }
 }
 
 /// A join that `HashJoin.__reduce__` took apart.
@@ -546,8 +628,8 @@ pub(super) fn load_join(
             builder = builder.probe(Side::new(probe)?.source);
         }
         let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
-        let join = Mutex::new(builder.build()?);
-        Ok(PyHashJoin { join, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
+        let state = Mutex::new(builder.build()?.into());
+        Ok(PyHashJoin { state, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
     })
 }
 
@@ -572,6 +654,7 @@ fn change(
         "projection" => builder.projection(positions(some, build, probe)?),
         "limit" => builder.limit(count("limit", some)?),
         "mode" => builder.mode(mode_of(value.extract()?)?),
+        "validate" => builder.validate(validate_of(value.extract()?)?),
         _ => builder.null_aware(value.extract()?),
     })
 }

@@ -1,29 +1,29 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use super::arguments::{count, key_names};
-use super::errors::{guarded, plan};
+use super::arguments::{count, key_names, validate_of};
+use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, run_options};
 use super::hash_join::{DEFAULT_BATCH_SIZE, predicate};
-use super::interchange::{PySchema, batch_from_python, is_a, reader, type_name};
+use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
 use super::pool::PyMemoryPool;
 use super::prepared::{PyPreparedBuild, collect};
 use super::signals::{detach_if_long, interruptible};
-use super::source::{self, Side};
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names};
+use super::source::{self, once};
+use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, position};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
-use crate::expr::Expr;
-use crate::join::{HashJoin, JoinType, ProbePlan, RunOptions};
+use crate::expr::{Expr, Side};
+use crate::join::{HashJoin, JoinType, ProbePlan, RunOptions, Validate};
 
 /// What a call of `prejoin.join` asks for, apart from its two inputs.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,15 +32,20 @@ struct Options {
     on: Option<Vec<(String, String)>>,
     how: JoinType,
     predicate: Option<Expr>,
+    /// (its name, the column) of each output column; `None` is all, a column without name keeps its own.
+    select: Option<Vec<(Option<String>, String)>>,
     suffix: String,
     coalesce: Option<bool>,
     limit: Option<usize>,
+    validate: Validate,
 }
 
 /// A join that `prejoin.join` attached before.
 pub(crate) struct Attached {
     options: Options,
     probe_schema: SchemaRef,
+    /// The probe columns that the join reads; `None` is all.
+    columns: Option<Arc<Columns>>,
     join: HashJoin,
     /// For whole batches: output is not cut.
     plan: Arc<ProbePlan>,
@@ -82,25 +87,30 @@ impl JoinCache {
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
 /// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
+///     or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
+///     [] keeps the row count.
 /// suffix: appended to the names of build columns that the probe side has too.
 /// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
 ///     the key types are equal.
 /// limit: largest number of output rows.
 /// batch_size: largest number of rows of a batch of a lazy result (8192).
+/// validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
+///     for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
 ///
 /// The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
 /// adds a Boolean column "mark"), build_semi and build_anti the build's.
 ///
-/// Raises PlanError for unknown columns, key types that differ and names that clash after the suffix, TypeError for
-/// what gives no rows.
+/// Raises PlanError for unknown columns, key types that differ, names that clash after the suffix, and builds that
+/// validate refuses; ExecutionError for probe rows that it refuses; TypeError for what gives no rows.
 ///
 /// >>> import prejoin, pyarrow as pa
 /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
 /// >>> prejoin.join(pa.record_batch({"id": [2, 3], "at": [10, 20]}), users, how="left").to_pylist()
 /// [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
 #[pyfunction]
-#[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, suffix="_right", coalesce=None, limit=None,
-                    batch_size=None))]
+#[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
+                    limit=None, batch_size=None, validate=None))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join<'py>(
     probe: &Bound<'py, PyAny>,
@@ -108,10 +118,12 @@ pub(super) fn join<'py>(
     on: Option<&Bound<'py, PyAny>>,
     how: &str,
     r#where: Option<&Bound<'py, PyAny>>,
+    select: Option<&Bound<'py, PyAny>>,
     suffix: &str,
     coalesce: Option<bool>,
     limit: Option<&Bound<'py, PyAny>>,
     batch_size: Option<&Bound<'py, PyAny>>,
+    validate: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
@@ -119,9 +131,11 @@ pub(super) fn join<'py>(
             on: on.map(pairs).transpose()?,
             how: join_type(how)?,
             predicate: predicate(r#where)?,
+            select: select.map(selection).transpose()?,
             suffix: suffix.to_owned(),
             coalesce,
             limit: count("limit", limit)?,
+            validate: validate_of(validate)?,
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
         let prepared = match build.cast::<PyPreparedBuild>() {
@@ -131,16 +145,21 @@ pub(super) fn join<'py>(
         let prepared = prepared.get();
         match Form::of(probe)? {
             Form::Batch => {
-                let batch = batch_from_python(probe)?;
-                let attached = attach(py, prepared, &options, &batch.schema())?;
+                let batch = c_batch(probe)?;
+                let attached = attach(py, prepared, &options, batch.schema())?;
+                let batch = batch.import(attached.columns.as_deref(), None)?;
                 let joined = detach_if_long(py, batch.num_rows(), || attached.run(batch))?;
                 attached.schema.batch(py, &joined)
             }
             form => {
                 let run = run_options(Some(batch_size), None, None)?;
-                let source = Side::new(probe)?.source;
-                let attached = attach(py, prepared, &options, source.schema())?;
-                let join = attached.join.to_builder().probe(source).build()?;
+                let mut rows = source::open(probe, None)?;
+                let attached = attach(py, prepared, &options, rows.schema())?;
+                if let Some(columns) = &attached.columns {
+                    rows.select(Arc::clone(columns));
+                }
+                let probe = once(attached.join.probe_source().schema().clone(), rows);
+                let join = attached.join.to_builder().probe(probe).build()?;
                 let schema = PySchema::new(py, join.schema()?)?;
                 let lazy = reader(py, schema, Box::new(Execution::new(join, None, run)?))?;
                 if form == Form::Table { lazy.call_method0(intern!(py, "read_all")) } else { Ok(lazy) }
@@ -261,12 +280,12 @@ fn attach(
     if let Some(attached) = prepared.joins.get(options, schema) {
         return Ok(attached);
     }
-    let join = plan_join(&prepared.build, options, schema)?;
+    let (join, columns) = plan_join(&prepared.build, options, schema)?;
     let whole = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
     let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &whole)?);
     let schema_out = PySchema::new(py, join.schema()?)?;
-    let attached =
-        Arc::new(Attached { options: options.clone(), probe_schema: schema.clone(), join, plan, schema: schema_out });
+    let (options, probe_schema) = (options.clone(), schema.clone());
+    let attached = Arc::new(Attached { options, probe_schema, columns, join, plan, schema: schema_out });
     prepared.joins.add(Arc::clone(&attached));
     Ok(attached)
 }
@@ -277,7 +296,31 @@ impl Attached {
     }
 }
 
-fn plan_join(build: &Arc<PreparedBuild>, options: &Options, probe: &SchemaRef) -> Result<HashJoin> {
+/// `select=`: a list of names, or a mapping {new name: name}.
+fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
+    let refused = |_| {
+        type_error(format!(
+            "select is a list of column names or a mapping {{new name: name}}, {} was given",
+            select.repr().map_or_else(|_| type_name(select), |repr| repr.to_string())
+        ))
+    };
+    if let Ok(mapping) = select.cast::<PyDict>() {
+        let pair = |(new, name): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((Some(new.extract()?), name.extract()?));
+        return mapping.iter().map(pair).collect::<PyResult<_>>().map_err(refused);
+    }
+    if select.is_instance_of::<PyString>() {
+        return Err(refused(plan("")));
+    }
+    let names = select.extract::<Vec<String>>().map_err(refused)?;
+    Ok(names.into_iter().map(|name| (None, name)).collect())
+}
+
+/// The join, and the probe columns that it reads where these are not all.
+fn plan_join(
+    build: &Arc<PreparedBuild>,
+    options: &Options,
+    probe: &SchemaRef,
+) -> Result<(HashJoin, Option<Arc<Columns>>)> {
     let schema = build.schema();
     let build_keys: Vec<&str> = build.keys().iter().map(|&key| schema.field(key).name().as_str()).collect();
     // The build's key order, whatever order `on` names them in.
@@ -327,22 +370,86 @@ fn plan_join(build: &Arc<PreparedBuild>, options: &Options, probe: &SchemaRef) -
             out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
         }
     }
-    let mut seen = HashSet::new();
     let probe_part = if options.how.has_probe_columns() { probes } else { 0 };
+    if let Some(select) = &options.select {
+        (projection, out) = select_columns(select, options.how, (&projection, &out), schema, probe)?;
+    }
+    let mut seen = HashSet::new();
     for (i, name) in out.iter().enumerate() {
         // Names that the probe side repeats by itself are its own affair.
-        if !seen.insert(name) && i >= probe_part {
+        if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
+            let advice = match options.how {
+                _ if options.select.is_some() => "rename one by select={new name: name}",
+                JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
+                _ => "choose another suffix=, or columns by select=",
+            };
             return plan_err!(
-                "the output would have two columns {name:?}; choose another suffix= (probe columns: {}; \
-                 build columns: {})",
+                "the output would have two columns {name:?}; {advice} (probe columns: {}; build columns: {})",
                 names(probe),
                 names(schema)
             );
         }
     }
-    let keys = on.iter().zip(&probe_keys).map(|((key, _), &probe)| (*key, probe));
-    let join = HashJoin::builder(schema.clone(), probe.clone()).on(keys).join_type(options.how);
-    let join = join.null_equalities(build.null_equality().to_vec()).projection(Some(projection)).limit(options.limit);
-    let join = join.filter(options.predicate.clone());
-    join.coalesce(coalesce && outer).output_names(Some(out)).build()?.with_prepared_build(Arc::clone(build))
+    let predicate = options.predicate.as_ref().map(|predicate| predicate.bind(schema, probe)).transpose()?;
+    let tested = predicate.iter().flat_map(|predicate| predicate.columns());
+    let tested = tested.filter(|(side, _)| *side == Side::Probe).map(|&(_, column)| column);
+    let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
+    let read: BTreeSet<usize> = probe_keys.iter().copied().chain(tested).chain(given).collect();
+    let read: Vec<usize> = read.into_iter().collect();
+    let keys: Vec<usize> = on.iter().map(|(key, _)| *key).collect();
+    let (probe_keys, columns) = match read.len() == probes {
+        true => (probe_keys, None),
+        false => {
+            let place = |column: usize| read.partition_point(|&other| other < column);
+            for position in projection.iter_mut().filter(|position| **position >= builds) {
+                *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
+            }
+            let probe_keys = probe_keys.into_iter().map(place).collect();
+            (probe_keys, Some(Arc::new(Columns::try_new(probe, read)?)))
+        }
+    };
+    let probe = columns.as_ref().map_or(probe, |columns| columns.schema()).clone();
+    let join = HashJoin::builder(schema.clone(), probe).on(keys.into_iter().zip(probe_keys));
+    let join = join.join_type(options.how).null_equalities(build.null_equality().to_vec()).limit(options.limit);
+    let join = join.projection(Some(projection)).filter(options.predicate.clone()).validate(options.validate);
+    let join = join.coalesce(coalesce && outer).output_names(Some(out)).build()?;
+    Ok((join.with_prepared_build(Arc::clone(build))?, columns))
+}
+
+/// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.
+fn select_columns(
+    select: &[(Option<String>, String)],
+    how: JoinType,
+    (projection, out): (&[usize], &[String]),
+    build: &SchemaRef,
+    probe: &SchemaRef,
+) -> Result<(Vec<usize>, Vec<String>)> {
+    let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
+        let mut found = out.iter().zip(projection).filter(|(other, _)| *other == name).map(|(_, &position)| position);
+        let (position, own) = match (found.next(), found.next(), name.split_once('.')) {
+            (Some(position), None, _) => (position, name.as_str()),
+            (Some(_), Some(_), _) => {
+                return plan_err!(
+                    "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
+                );
+            }
+            (None, _, Some((side @ ("build" | "probe"), _)))
+                if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
+            {
+                return plan_err!("select names {name:?}, a {} join gives no {side} columns", how_of(how));
+            }
+            (None, _, Some(("build", own))) => (position(build, own, "build")?, own),
+            (None, _, Some(("probe", own))) => (build.fields().len() + position(probe, own, "probe")?, own),
+            (None, _, _) => {
+                let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
+                return plan_err!(
+                    "select names {name:?}, which the output does not have; it has {}, and \"probe.x\" and \"build.x\" \
+                     reach any column",
+                    all.join(", ")
+                );
+            }
+        };
+        Ok((position, new.clone().unwrap_or_else(|| own.to_owned())))
+    };
+    Ok(select.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }

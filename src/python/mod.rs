@@ -14,7 +14,9 @@ mod expr;
 mod hash_join;
 mod interchange;
 mod join;
+mod keys;
 mod literal;
+mod lookup;
 mod pool;
 mod prepared;
 mod read;
@@ -23,6 +25,7 @@ mod session;
 mod shutdown;
 mod signals;
 mod source;
+mod values;
 
 use pyo3::prelude::*;
 

@@ -7,11 +7,12 @@ use arrow_schema::{Field, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::arguments::{key_names, null_equalities};
+use super::arguments::{keep_of, key_names, null_equalities};
 use super::config::PyConfig;
 use super::errors::guarded;
 use super::interchange::{PySchema, Source, schema_of};
-use super::join::JoinCache;
+use super::join::{JoinCache, join_type};
+use super::lookup::{self, LookupCache};
 use super::pool::PyMemoryPool;
 use super::signals::{detach_if_long, interruptible};
 use super::source;
@@ -29,11 +30,12 @@ pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
     /// Joins attached to this build by `prejoin.join`.
     pub(crate) joins: JoinCache,
+    lookups: LookupCache,
 }
 
 impl PyPreparedBuild {
     pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
-        Self { build, joins: JoinCache::default() }
+        Self { build, joins: JoinCache::default(), lookups: LookupCache::default() }
     }
 
     fn key_names(&self) -> Vec<&str> {
@@ -129,6 +131,74 @@ impl PyPreparedBuild {
         })
     }
 
+    /// The row of one key as a dict of Python values, None where the key is absent.
+    ///
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
+    ///     type cannot hold is absent.
+    /// keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.get(2), users.get(3)
+    /// ({'id': 2, 'name': 'bob'}, None)
+    #[pyo3(signature = (key, *, keep="all"))]
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, keep: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        guarded(|| lookup::get(key, &self.build, &self.lookups, keep_of(keep)?))
+    }
+
+    /// One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+    ///
+    /// keys: a list of keys (of tuples where there are several key columns), an array or series, a mapping of key names
+    ///     to lists or arrays, or a table with the key columns; by position where it has none of their names.
+    /// columns: names of build columns, all by default.
+    /// keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+    /// [{'name': 'bob'}, {'name': None}]
+    #[pyo3(signature = (keys, columns=None, *, keep="all"))]
+    fn lookup<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, keep_of(keep)?))
+    }
+
+    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::contains(keys, &self.build, &self.lookups))
+    }
+
+    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    ///
+    /// Their sum is the exact number of rows of an inner join, before anything of it is made.
+    fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::count_matches(keys, &self.build, &self.lookups))
+    }
+
+    /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+    ///
+    /// keys: the probe side's keys, as for `lookup`.
+    /// how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+    ///
+    /// Build rows are positions in `to_table()`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+    /// >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+    /// [[0, 0, 1], [1, 2, None]]
+    #[pyo3(signature = (keys, how="inner"))]
+    fn probe_indices<'py>(&self, keys: &Bound<'py, PyAny>, how: &str) -> PyResult<Pair<'py>> {
+        guarded(|| lookup::probe_indices(keys, &self.build, join_type(how)?))
+    }
+
     fn __len__(&self) -> usize {
         self.build.num_rows()
     }
@@ -162,6 +232,7 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///
 /// schema: needed for an iterator that may be empty; else checked against the source's own.
 /// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
+/// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
 /// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 ///
 /// An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -174,23 +245,26 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// >>> users.num_rows, users.num_keys, users.is_unique
 /// (3, 2, False)
 #[pyfunction]
-#[pyo3(signature = (source, on, *, schema=None, null_equal=None, pool=None, config=None))]
+#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     on: &Bound<'_, PyAny>,
     schema: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
+    keep: &str,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
+        let keep = keep_of(keep)?;
         let source = source::open(source, schema.map(schema_of).transpose()?)?;
         let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
         let pool = PyMemoryPool::resolve(pool);
-        let collector = Collector::new(spec, &pool, config_of(config), interruptible());
+        let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
         Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
     })
 }

@@ -13,7 +13,7 @@ use super::arguments::{count, names_or_positions, pairs_of_columns};
 use super::errors::{guarded, plan, type_error};
 use super::interchange::{BatchStream as LazyBatches, PySchema, Source as Opened, is_a, reader, schema_of, type_name};
 use super::pool::PyMemoryPool;
-use crate::error::Result;
+use crate::error::{Result, plan_err};
 use crate::join::{BatchStream, Source};
 use crate::memory::Reservation;
 
@@ -267,6 +267,15 @@ fn known_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     Ok(None)
 }
 
+/// A join source over rows that are read once.
+pub(crate) fn once(schema: SchemaRef, rows: Opened) -> Source {
+    let (rows, stream_schema) = (Mutex::new(Some(rows)), schema.clone());
+    Source::new(schema, 1, move |_| match rows.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(rows) => Ok(BatchStream::new(stream_schema.clone(), Batches::new(rows))),
+        None => plan_err!("rows that are read once were asked for a second time"),
+    })
+}
+
 /// One partition over a Python object. It was opened to learn its schema; the first run reads that stream, later ones
 /// open the object anew, which a one-shot object refuses.
 struct Part {
@@ -312,14 +321,19 @@ impl Part {
 }
 
 fn stream_of(opened: Opened) -> BatchStream {
-    let copies = Reservation::new(&PyMemoryPool::resolve(None), "alignment copy");
-    BatchStream::new(opened.schema().clone(), Batches { opened, copies })
+    BatchStream::new(opened.schema().clone(), Batches::new(opened))
 }
 
 /// The batches of a Python source; copies that alignment needs are charged while their batch is read.
 struct Batches {
     opened: Opened,
     copies: Reservation,
+}
+
+impl Batches {
+    fn new(opened: Opened) -> Self {
+        Self { opened, copies: Reservation::new(&PyMemoryPool::resolve(None), "alignment copy") }
+    }
 }
 
 impl Iterator for Batches {

@@ -568,6 +568,9 @@ def test_pool_and_config() -> None:
     assert "in_list_max_values=7" in repr(config)
     with pytest.raises(prejoin.PlanError, match="NaN"):
         prejoin.Config(perfect_hash_min_density=float("nan"))
+    with pytest.raises(TypeError, match="a bool was given"):
+        prejoin.Config(perfect_hash_min_density=True)
+    assert (prejoin.MemoryPool(2**64 - 1).limit, prejoin.MemoryPool().limit) == (2**64 - 1, None)
     with pytest.raises(AttributeError):
         config.in_list_max_values = 8  # type: ignore[misc]
     with pytest.raises(prejoin.PlanError, match="limit is a whole number"):

@@ -217,6 +217,12 @@ def test_wrong_arguments_are_named(options: dict[str, Any], error: type[Exceptio
         prejoin.join(pa.table({"k": [1], "v": [3]}).to_reader(), build, **options)
 
 
+def test_a_schema_is_no_probe() -> None:
+    """Told by the call, not by the first read of its result."""
+    with pytest.raises(TypeError, match=r"a source is a table.*pyarrow.*Schema was given"):
+        prejoin.join(pa.schema([("k", pa.int64())]), prejoin.prepare(pa.table({"k": [1]}), "k"))
+
+
 def test_a_result_without_columns_keeps_its_rows() -> None:
     """S32: `projection=[]`; also a source of no columns."""
     join = prejoin.HashJoin(pa.schema([("k", pa.int64())]), pa.schema([("k", pa.int64())]), on="k", projection=[])

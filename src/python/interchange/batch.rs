@@ -10,7 +10,7 @@ use pyo3::types::PyNone;
 
 use super::abi::ArrowArray;
 use super::capsule::take_pair;
-use super::import::import_batch;
+use super::import::{Columns, import_batch};
 use super::pyarrow::{pyarrow, recent_schema_of, type_name};
 use super::schema::import_schema;
 use crate::error::Result;
@@ -47,16 +47,21 @@ impl CBatch {
         &self.schema
     }
 
-    /// Looks into it. See [`import_batch`] for `copies`.
-    pub(crate) fn import(self, copies: Option<&mut Reservation>) -> Result<RecordBatch> {
-        import_batch(self.array, &self.schema, copies)
+    /// Looks into it, or into some `columns`. See [`import_batch`] for `copies`.
+    pub(crate) fn import(self, columns: Option<&Columns>, copies: Option<&mut Reservation>) -> Result<RecordBatch> {
+        import_batch(self.array, &self.schema, columns, copies)
     }
 }
 
 /// The record batch that `object` is (`pyarrow.RecordBatch`, or anything with `__arrow_c_array__`).
 pub(crate) fn batch_from_python(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    Ok(c_batch(object)?.import(None, None)?)
+}
+
+/// The same, not looked into yet.
+pub(crate) fn c_batch(object: &Bound<'_, PyAny>) -> PyResult<CBatch> {
     match CBatch::from_python(object)? {
-        Some(batch) => Ok(batch.import(None)?),
+        Some(batch) => Ok(batch),
         None => Err(type_error(format!(
             "expected a pyarrow.RecordBatch or an object with __arrow_c_array__, got {}",
             type_name(object)

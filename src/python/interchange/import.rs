@@ -29,11 +29,33 @@ macro_rules! bad {
     ($($arg:tt)*) => { Err(Error::Execution(format!($($arg)*))) };
 }
 
-/// Makes a record batch of `schema` from a struct array, which it takes over. Copies for alignment are held by
+/// Some columns of a schema: their positions, and the schema of these alone.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Columns {
+    positions: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl Columns {
+    /// The columns at `positions` of `schema`.
+    pub(crate) fn try_new(schema: &SchemaRef, positions: Vec<usize>) -> Result<Self> {
+        let schema = Arc::new(schema.project(&positions)?);
+        Ok(Self { positions, schema })
+    }
+
+    /// Schema of these columns alone.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+}
+
+/// Makes a record batch of `schema`, or of those of its `columns`, from a struct array, which it takes over. Others are
+/// not looked into. Copies for alignment are held by
 /// `copies` (where there is one) until the caller has charged the batch itself.
 pub(crate) fn import_batch(
     array: ArrowArray,
     schema: &SchemaRef,
+    columns: Option<&Columns>,
     copies: Option<&mut Reservation>,
 ) -> Result<RecordBatch> {
     if array.is_released() {
@@ -45,12 +67,16 @@ pub(crate) fn import_batch(
     if importer.nulls(&root)?.is_some() {
         return bad!("a batch has nulls at its top level, where a row cannot be null");
     }
-    let columns = schema.fields().iter().enumerate().map(|(at, field)| {
+    let mut column = |at: usize| {
+        let field = schema.field(at);
         importer
             .array(root.child(at)?, field.data_type(), Some((root.first, root.len)))
             .map_err(|error| in_column(error, field))
-    });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
+    };
+    let (schema, columns) = match columns {
+        None => (schema, (0..schema.fields().len()).map(column).collect::<Result<Vec<_>>>()?),
+        Some(some) => (&some.schema, some.positions.iter().map(|&at| column(at)).collect::<Result<Vec<_>>>()?),
+    };
     let options = RecordBatchOptions::new().with_row_count(Some(root.len));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
         .map_err(|error| Error::Execution(error.to_string()))

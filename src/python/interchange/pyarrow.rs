@@ -64,6 +64,11 @@ impl PySchema {
         Ok(Self { arrow: schema, object })
     }
 
+    /// The schema in Rust.
+    pub(crate) fn arrow(&self) -> &SchemaRef {
+        &self.arrow
+    }
+
     /// The `pyarrow.Schema`.
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.object.bind(py)

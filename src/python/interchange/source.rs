@@ -1,6 +1,7 @@
 //! Any Python object that holds or gives tables, as a stream of record batches.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -11,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 
 use super::batch::{CBatch, extents};
 use super::capsule::take_stream;
+use super::import::Columns;
 use super::pyarrow::{PySchema, declared, pyarrow, schema_of, type_name};
 use super::schema::check_same_columns;
 use super::stream::CStream;
@@ -30,6 +32,8 @@ pub(crate) struct Imported {
 /// A stream of record batches over a Python object.
 pub(crate) struct Source {
     schema: SchemaRef,
+    /// The columns that are looked into; None is all.
+    columns: Option<Arc<Columns>>,
     pull: Pull,
     /// Batches given so far.
     given: usize,
@@ -102,7 +106,12 @@ impl Source {
             return Err(type_error(format!("{} is asynchronous; this call is not", type_name(object))));
         }
         let text = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
-        if text || object.is_instance_of::<PyDict>() || !object.hasattr(intern!(py, "__iter__"))? {
+        // A schema can be iterated, and would fail at its first field.
+        if text
+            || object.hasattr(intern!(py, "__arrow_c_schema__"))?
+            || object.is_instance_of::<PyDict>()
+            || !object.hasattr(intern!(py, "__iter__"))?
+        {
             return Err(type_error(format!(
                 "a source is a table, a reader, an iterable of batches, or has __arrow_c_stream__ or \
                  __arrow_c_array__; {} was given",
@@ -113,7 +122,7 @@ impl Source {
     }
 
     fn new(schema: SchemaRef, pull: Pull) -> Self {
-        Self { schema, pull, given: 0, one_shot: None }
+        Self { schema, columns: None, pull, given: 0, one_shot: None }
     }
 
     fn of_batch(batch: CBatch, object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
@@ -189,6 +198,11 @@ impl Source {
         Self::open(element, None)
     }
 
+    /// From now on batches have these columns of [`schema`](Self::schema) only.
+    pub(crate) fn select(&mut self, columns: Arc<Columns>) {
+        self.columns = Some(columns);
+    }
+
     /// Names, types, nullability and metadata of the columns.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -208,10 +222,10 @@ impl Source {
             Pull::Done => None,
             Pull::Batch { batch, object } => attach(|py| -> Result<_> {
                 let extents = extents(&object.into_bound(py), batch.schema())?;
-                Ok(Some(Imported { batch: batch.import(copies)?, extents }))
+                Ok(Some(Imported { batch: batch.import(self.columns.as_deref(), copies)?, extents }))
             })?,
             Pull::Stream(mut stream) => {
-                let next = stream.next(copies)?;
+                let next = stream.next(self.columns.as_deref(), copies)?;
                 next.map(|batch| {
                     self.pull = Pull::Stream(stream);
                     Imported { batch, extents: None }
@@ -221,11 +235,7 @@ impl Source {
                 attach(|py| self.next_element(iterator.into_bound(py), current, copies))?
             }
         };
-        if let Some(imported) = &next {
-            let at = self.given;
-            check_same_columns(&self.schema, imported.batch.schema_ref(), format_args!("batch {at} of the source"))?;
-            self.given += 1;
-        }
+        self.given += usize::from(next.is_some());
         Ok(next)
     }
 
@@ -249,9 +259,12 @@ impl Source {
     ) -> Result<Option<Imported>> {
         let py = iterator.py();
         loop {
-            if let Some(mut element) = current.take()
-                && let Some(mut imported) = element.next_attached(py, copies.as_deref_mut())?
-            {
+            if let Some(mut element) = current.take() {
+                let what = format_args!("batch {} of the source", self.given);
+                let same = check_same_columns(&self.schema, &element.schema, what);
+                element.columns = self.columns.clone().filter(|_| same.is_ok());
+                let Some(mut imported) = element.next_attached(py, copies.as_deref_mut())? else { continue };
+                same?;
                 imported.extents = imported.extents.filter(|_| self.given == 0);
                 let current = Some(element).filter(|element| !matches!(element.pull, Pull::Done));
                 self.pull = Pull::Python { iterator: iterator.unbind(), current };
@@ -266,7 +279,7 @@ impl Source {
                 && let Some(batch) = CBatch::from_python(&element)?
             {
                 check_same_columns(&self.schema, batch.schema(), format_args!("batch {} of the source", self.given))?;
-                let batch = batch.import(copies)?;
+                let batch = batch.import(self.columns.as_deref(), copies)?;
                 self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }

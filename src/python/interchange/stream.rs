@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use pyo3::Python;
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use super::import::import_batch;
+use super::import::{Columns, import_batch};
 use super::schema::import_schema;
 use crate::error::{Error, Result, plan_err};
 use crate::memory::Reservation;
@@ -41,7 +41,11 @@ impl CStream {
     }
 
     /// The next batch, None at the end and ever after. To be called detached.
-    pub(super) fn next(&mut self, copies: Option<&mut Reservation>) -> Result<Option<RecordBatch>> {
+    pub(super) fn next(
+        &mut self,
+        columns: Option<&Columns>,
+        copies: Option<&mut Reservation>,
+    ) -> Result<Option<RecordBatch>> {
         // Taken, so that an error or the end leaves nothing to ask again.
         let Some(mut stream) = self.stream.take() else {
             return Ok(None);
@@ -58,7 +62,7 @@ impl CStream {
         if array.is_released() {
             return Ok(None);
         }
-        let batch = import_batch(array, &self.schema, copies)?;
+        let batch = import_batch(array, &self.schema, columns, copies)?;
         self.stream = Some(stream);
         Ok(Some(batch))
     }

@@ -1,0 +1,86 @@
+//! What a join promises about repeated keys.
+
+use std::fmt;
+
+use arrow_array::Array;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+
+use crate::build::PreparedBuild;
+use crate::error::{Error, Result, plan_err};
+
+/// How many rows of each side may share a key. The probe side is named first, as the left one in `left.join(right)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Validate {
+    /// Any number on both sides.
+    #[default]
+    ManyToMany,
+    /// Every key of the build stands in one row, and no two probe rows share a key of the build.
+    OneToOne,
+    /// No two probe rows share a key of the build.
+    OneToMany,
+    /// Every key of the build stands in one row. Known once the build is, so probing costs nothing more.
+    ManyToOne,
+}
+
+impl Validate {
+    /// No two probe rows of one join may share a key of the build.
+    pub(crate) fn probe_unique(self) -> bool {
+        matches!(self, Self::OneToOne | Self::OneToMany)
+    }
+
+    /// Refuses a build with a repeated key, where that matters.
+    pub(super) fn check_build(self, build: &PreparedBuild) -> Result<()> {
+        if build.is_unique() || !matches!(self, Self::OneToOne | Self::ManyToOne) {
+            return Ok(());
+        }
+        plan_err!(
+            "validate={self} needs a build with one row per key, {}; prepare it with keep first or last, or drop validate",
+            repeated_key(build)
+        )
+    }
+
+    /// Two probe rows share the key of `group`.
+    pub(super) fn repeated_in_probe(self, build: &PreparedBuild, group: u32) -> Error {
+        Error::Execution(format!(
+            "validate={self} needs probe rows with different keys, two or more have {}",
+            key_text(build, build.groups().first_row(group))
+        ))
+    }
+}
+
+impl fmt::Display for Validate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ManyToMany => "m:m",
+            Self::OneToOne => "1:1",
+            Self::OneToMany => "1:m",
+            Self::ManyToOne => "m:1",
+        })
+    }
+}
+
+/// A key of `build` that stands in several rows, for an error text.
+pub(super) fn repeated_key(build: &PreparedBuild) -> String {
+    let groups = build.groups();
+    match (0..build.num_keys() as u32).find(|&group| groups.group_len(group) > 1) {
+        Some(group) => {
+            format!("{} rows of this one have {}", groups.group_len(group), key_text(build, groups.first_row(group)))
+        }
+        None => "this one repeats no key".to_owned(),
+    }
+}
+
+/// The key of one build row as `"name" = value`, for an error text.
+fn key_text(build: &PreparedBuild, row: u32) -> String {
+    let options = FormatOptions::new().with_null("null");
+    let value = |column: &dyn Array| {
+        let formatter = ArrayFormatter::try_new(column, &options).ok()?;
+        formatter.value(row as usize).try_to_string().ok()
+    };
+    let keys = build.keys().iter().zip(build.key_columns());
+    let key = keys.map(|(&key, column)| {
+        let value = value(column.as_ref()).unwrap_or_else(|| format!("a value of type {}", column.data_type()));
+        format!("{:?} = {value}", build.schema().field(key).name())
+    });
+    key.collect::<Vec<_>>().join(", ")
+}

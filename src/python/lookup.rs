@@ -1,0 +1,262 @@
+//! `PreparedBuild.get`, `lookup`, `contains`, `count_matches` and `probe_indices`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::IntoPyObjectExt;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use super::errors::plan;
+use super::interchange::PySchema;
+use super::keys::{columns_of, keys, one_key};
+use super::pool::PyMemoryPool;
+use super::signals::{detach_if_long, interruptible};
+use crate::build::{Keep, PreparedBuild, lease_batch, names, position};
+use crate::cancel::Cancel;
+use crate::error::Error;
+use crate::index::{Hits, NONE};
+use crate::join::{JoinType, Lookup};
+
+/// What one build keeps between calls, so that a call for one key makes little more than its answer.
+#[derive(Default)]
+pub(crate) struct LookupCache {
+    /// Working memory of the caller that comes first.
+    hits: Mutex<Hits>,
+    getter: PyOnceLock<Vec<Reader>>,
+    /// Most recently used first.
+    lookups: Mutex<Vec<Arc<Remembered>>>,
+}
+
+/// How many choices of columns a build remembers.
+const REMEMBERED: usize = 8;
+
+/// Rows of some columns; None is all.
+struct Remembered {
+    columns: Option<Vec<String>>,
+    lookup: Lookup,
+    schema: PySchema,
+}
+
+/// Reads one column's values as Python objects.
+struct Reader {
+    name: Py<PyString>,
+    column: usize,
+    /// The column in pyarrow, where its values are made there.
+    array: Option<Py<PyAny>>,
+}
+
+impl LookupCache {
+    fn with_hits<T>(&self, f: impl FnOnce(&mut Hits) -> T) -> T {
+        match self.hits.try_lock() {
+            Ok(mut hits) => f(&mut hits),
+            Err(_) => f(&mut Hits::default()),
+        }
+    }
+
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        build: &Arc<PreparedBuild>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Arc<Remembered>> {
+        let known = |lookups: &mut Vec<Arc<Remembered>>| {
+            let at = lookups.iter().position(|lookup| lookup.columns == columns)?;
+            lookups[..=at].rotate_right(1);
+            Some(Arc::clone(&lookups[0]))
+        };
+        if let Some(lookup) = known(&mut self.lookups.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(lookup);
+        }
+        let positions = match &columns {
+            None => (0..build.schema().fields().len()).collect(),
+            Some(names) => {
+                names.iter().map(|name| position(build.schema(), name, "build")).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let lookup = Lookup::try_new(Arc::clone(build), &positions)?;
+        let schema = PySchema::new(py, lookup.schema().clone())?;
+        let lookup = Arc::new(Remembered { columns, lookup, schema });
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        lookups.truncate(REMEMBERED - 1);
+        lookups.insert(0, Arc::clone(&lookup));
+        Ok(lookup)
+    }
+}
+
+/// The row of one key as a dict, None where the key is absent.
+pub(super) fn get<'py>(
+    key: &Bound<'py, PyAny>,
+    build: &Arc<PreparedBuild>,
+    cache: &LookupCache,
+    keep: Keep,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let py = key.py();
+    let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
+    let keys = one_key(build, key)?;
+    let rows = cache.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &Cancel::default()))?;
+    let Some(&row) = rows.first().filter(|&&row| row != NONE) else { return Ok(None) };
+    let dict = PyDict::new(py);
+    for reader in readers {
+        dict.set_item(&reader.name, reader.read(py, build, row as usize)?)?;
+    }
+    Ok(Some(dict))
+}
+
+/// One row per key.
+pub(super) fn lookup<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &Arc<PreparedBuild>,
+    cache: &LookupCache,
+    columns: Option<&Bound<'py, PyAny>>,
+    keep: Keep,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = given.py();
+    build.check_keep(keep)?;
+    let remembered = cache.lookup(py, build, columns_of(build, columns)?)?;
+    let keys = keys(build, given)?;
+    let cancel = interruptible();
+    let rows =
+        detach_if_long(py, keys.rows, || cache.with_hits(|hits| remembered.lookup.rows(&keys, keep, hits, &cancel)))?;
+    remembered.schema.batch(py, &rows)
+}
+
+/// Whether each key is in the build.
+pub(super) fn contains<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &PreparedBuild,
+    cache: &LookupCache,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
+    let found = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.contains(&keys, hits, &cancel)))?;
+    array(py, Arc::new(found))
+}
+
+/// The number of build rows of each key.
+pub(super) fn count_matches<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &PreparedBuild,
+    cache: &LookupCache,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
+    let counts = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.count_matches(&keys, hits, &cancel)))?;
+    array(py, Arc::new(counts))
+}
+
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// Row numbers of the pairs of a join.
+pub(super) fn probe_indices<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &PreparedBuild,
+    join_type: JoinType,
+) -> PyResult<Pair<'py>> {
+    let (py, keys, cancel, pool) = (given.py(), keys(build, given)?, interruptible(), PyMemoryPool::resolve(None));
+    // Duplicates make many pairs of few keys.
+    let rows = if build.is_unique() { keys.rows.max(build_driven_rows(build, join_type)) } else { usize::MAX };
+    let (probe, found) = detach_if_long(py, rows, || build.probe_indices(keys, join_type, &pool, &cancel))?;
+    Ok((array(py, Arc::new(probe))?, array(py, Arc::new(found))?))
+}
+
+fn build_driven_rows(build: &PreparedBuild, join_type: JoinType) -> usize {
+    if join_type.is_build_driven() { build.num_rows() } else { 0 }
+}
+
+/// An array as a `pyarrow.Array`.
+pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
+    static BOOLEAN: PyOnceLock<PySchema> = PyOnceLock::new();
+    static UINT32: PyOnceLock<PySchema> = PyOnceLock::new();
+    let new = || {
+        let field = Field::new("", array.data_type().clone(), true);
+        PySchema::new(py, Arc::new(Schema::new(vec![field])))
+    };
+    let made;
+    let schema = match array.data_type() {
+        DataType::Boolean => BOOLEAN.get_or_try_init(py, new)?,
+        DataType::UInt32 => UINT32.get_or_try_init(py, new)?,
+        _ => {
+            made = new()?;
+            &made
+        }
+    };
+    let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
+    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+}
+
+fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {
+    let schema = build.rows().schema();
+    for field in schema.fields() {
+        position(&schema, field.name(), "build").map_err(|_| {
+            plan(format!("a dict has each name once, the columns of the build are {}; use lookup", names(&schema)))
+        })?;
+    }
+    let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
+    let rows = lease_batch(build, &build.rows().project(&by_pyarrow).map_err(Error::from)?);
+    let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
+    let reader = |(column, field): (usize, &Arc<Field>)| {
+        let at = by_pyarrow.iter().position(|&other| other == column);
+        let array = at.map(|at| rows.call_method1(intern!(py, "column"), (at,))).transpose()?;
+        Ok(Reader { name: PyString::intern(py, field.name()).unbind(), column, array: array.map(Bound::unbind) })
+    };
+    schema.fields().iter().enumerate().map(reader).collect()
+}
+
+/// True for columns whose values are made here; pyarrow makes the others, by the rules of `as_py`.
+fn is_native(field: &Field) -> bool {
+    use DataType::*;
+    let native = match field.data_type() {
+        Float16 => false,
+        Null | Boolean | Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => true,
+        other => other.is_integer() || other.is_floating(),
+    };
+    native && field.extension_type_name().is_none()
+}
+
+impl Reader {
+    fn read<'py>(&self, py: Python<'py>, build: &PreparedBuild, row: usize) -> PyResult<Bound<'py, PyAny>> {
+        match &self.array {
+            Some(array) => array.bind(py).get_item(row)?.call_method0(intern!(py, "as_py")),
+            None => native(py, build.rows().column(self.column), row),
+        }
+    }
+}
+
+/// One value of a column for which [`is_native`] holds.
+fn native<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
+    use DataType::*;
+    if column.is_null(row) || *column.data_type() == Null {
+        return Ok(py.None().into_bound(py));
+    }
+    macro_rules! primitive {
+        ($t:ty) => {
+            column.as_primitive::<$t>().value(row).into_bound_py_any(py)
+        };
+    }
+    let bytes = |bytes: &[u8]| Ok(PyBytes::new(py, bytes).into_any());
+    match column.data_type() {
+        Boolean => column.as_boolean().value(row).into_bound_py_any(py),
+        Int8 => primitive!(Int8Type),
+        Int16 => primitive!(Int16Type),
+        Int32 => primitive!(Int32Type),
+        Int64 => primitive!(Int64Type),
+        UInt8 => primitive!(UInt8Type),
+        UInt16 => primitive!(UInt16Type),
+        UInt32 => primitive!(UInt32Type),
+        UInt64 => primitive!(UInt64Type),
+        Float32 => primitive!(Float32Type),
+        Float64 => primitive!(Float64Type),
+        Utf8 => column.as_string::<i32>().value(row).into_bound_py_any(py),
+        LargeUtf8 => column.as_string::<i64>().value(row).into_bound_py_any(py),
+        Utf8View => column.as_string_view().value(row).into_bound_py_any(py),
+        Binary => bytes(column.as_binary::<i32>().value(row)),
+        LargeBinary => bytes(column.as_binary::<i64>().value(row)),
+        BinaryView => bytes(column.as_binary_view().value(row)),
+        FixedSizeBinary(_) => bytes(column.as_fixed_size_binary().value(row)),
+        other => Err(Error::Internal(format!("values of type {other} are made by pyarrow")).into()),
+    }
+}

@@ -1,0 +1,309 @@
+"""The index asked by itself: `get`, `lookup`, `contains`, `count_matches`, `probe_indices`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import prejoin
+
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+# Python values of each kind of key; build and asked keys are drawn from the same few, so that many match.
+DAY = dt.datetime(2024, 2, 29, 12, 30, 1)
+VALUES: dict[pa.DataType, list[Any]] = {
+    pa.int64(): [0, 1, -1, 7, 2**63 - 1, -(2**63)],
+    pa.float64(): [0.0, -0.0, 1.5, math.nan, math.inf],
+    pa.float32(): [0.0, 1.5, 0.25, math.nan],
+    pa.bool_(): [True, False],
+    pa.string(): ["", "a", "zß", "longer than sixteen bytes"],
+    pa.large_string(): ["", "a", "zß"],
+    pa.string_view(): ["", "a", "longer than sixteen bytes"],
+    pa.binary(): [b"", b"\0", b"ab"],
+    pa.binary(2): [b"ab", b"\0\0"],
+    pa.date32(): [dt.date(1970, 1, 1), dt.date(2024, 2, 29)],
+    pa.date64(): [dt.date(1970, 1, 1), dt.date(2024, 2, 29)],
+    pa.timestamp("s"): [DAY, DAY + dt.timedelta(days=1)],
+    pa.timestamp("ns", "UTC"): [DAY.replace(tzinfo=dt.timezone.utc), dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)],
+    pa.time64("us"): [dt.time(1, 2, 3, 4), dt.time(0)],
+    pa.time32("s"): [dt.time(1, 2, 3), dt.time(0)],
+    pa.duration("us"): [dt.timedelta(0), dt.timedelta(days=1, microseconds=1)],
+    pa.decimal128(10, 2): [decimal.Decimal("1.50"), decimal.Decimal(0)],
+    pa.dictionary(pa.int8(), pa.string()): ["a", "b", ""],
+    pa.list_(pa.int64()): [[], [1], [1, None]],
+    pa.struct([("a", pa.int64()), ("b", pa.string())]): [{"a": 1, "b": "x"}, {"b": "x", "a": None}],
+    **{integer: [0, 1, 100] for integer in INTEGERS if integer != pa.int64()},
+}
+PAYLOAD = pa.schema([("n", pa.int64()), ("s", pa.string()), ("t", pa.timestamp("us")), ("l", pa.list_(pa.int8()))])
+
+
+def same(a: Any, b: Any) -> bool:
+    """Python's equality, but every NaN equals every NaN."""
+    return a == b or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+
+
+def payload(i: int) -> dict[str, Any]:
+    return {"n": i, "s": None if i % 3 == 0 else f"row {i}", "t": DAY + dt.timedelta(i), "l": [i] if i % 2 else None}
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> tuple[list[pa.DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    types = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=2))
+    key = st.tuples(*(st.sampled_from([None, *VALUES[data_type]]) for data_type in types))
+    return types, draw(st.lists(key, max_size=8)), draw(st.lists(key, max_size=8))
+
+
+@settings(max_examples=400, deadline=None)
+@given(asked(), st.data())
+def test_answers_equal_a_scan(
+    case: tuple[list[pa.DataType], list[tuple[Any, ...]], list[tuple[Any, ...]]], data: st.DataObject
+) -> None:
+    """B3: every answer, for keys of every type as Python values, against a scan of the build rows."""
+    types, build_keys, keys = case
+    names = [f"k{i}" for i in range(len(types))]
+    nulls = data.draw(st.lists(st.booleans(), min_size=len(types), max_size=len(types)))
+    columns: list[Any] = [pa.array([key[i] for key in build_keys], data_type) for i, data_type in enumerate(types)]
+    columns += [pa.array([payload(i)[f.name] for i in range(len(build_keys))], f.type) for f in PAYLOAD]
+    build = prejoin.prepare(pa.table(columns, names=[*names, *PAYLOAD.names]), names, null_equal=nulls)
+
+    def equal(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+        return all(same(x, y) and (x is not None or null) for x, y, null in zip(a, b, nulls, strict=True))
+
+    found = [[i for i, other in enumerate(build_keys) if equal(other, key)] for key in keys]
+    one = len(types) == 1
+    given: Any = [key[0] for key in keys] if one else keys
+    assert build.contains(given).to_pylist() == [bool(rows) for rows in found]
+    counts = build.count_matches(given)
+    assert counts.type == pa.uint32()
+    assert counts.to_pylist() == [len(rows) for rows in found]
+    pairs = [(i, j) for i, rows in enumerate(found) for j in rows]
+    got = build.probe_indices(given)
+    assert list(zip(*(array.to_pylist() for array in got), strict=True)) == pairs
+    assert all(array.type == pa.uint32() for array in got)
+    table = build.to_table().to_pylist()
+    for keep, at in (("first", 0), ("last", -1)):
+        want = [table[rows[at]] if rows else None for rows in found]
+        rows = build.lookup(given, keep=keep)  # type: ignore[arg-type]
+        rows.validate(full=True)
+        absent = dict.fromkeys(rows.schema.names)
+        assert [
+            [same(a, b) for a, b in zip(r.values(), (w or absent).values(), strict=True)]
+            for r, w in zip(rows.to_pylist(), want, strict=True)
+        ] == [[True] * len(absent)] * len(want)
+        assert [build.get(key[0] if one else key, keep=keep) is None for key in keys] == [w is None for w in want]  # type: ignore[arg-type]
+        for key, w in zip(keys, want, strict=True):
+            row = build.get(key[0] if one else key, keep=keep)  # type: ignore[arg-type]
+            assert row is None or (w is not None and all(same(row[name], w[name]) for name in w))
+            assert row is None or [type(v) for v in row.values()] == [type(v) for v in w.values()]  # type: ignore[union-attr]
+    if build.is_unique:
+        assert repr(build.lookup(given).to_pylist()) == repr(build.lookup(given, keep="first").to_pylist())
+    else:
+        for ask in (lambda: build.lookup(given), lambda: build.get(build_keys[0][0] if one else build_keys[0])):
+            with pytest.raises(prejoin.PlanError, match=r'rows of this one have "k0" = .*keep="first"'):
+                ask()
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "right", "full"])
+def test_indices_are_those_of_the_join(how: Any) -> None:
+    """B3: taking the rows by the indices gives the join, at a size where pieces, stages and threads matter."""
+    rng = np.random.default_rng(7)
+    table = pa.table({"k": rng.integers(0, 5_000, 20_000), "v": np.arange(20_000)})
+    probe = pa.table({"k": rng.integers(0, 9_000, 60_000), "p": np.arange(60_000)})
+    build = prejoin.prepare(table, "k")
+    joined = prejoin.join(probe, build, how=how)
+    left, right = build.probe_indices(probe.select(["k"]), how)
+    assert probe["p"].take(left).equals(joined["p"])
+    assert build.to_table()["v"].take(right).equals(joined["v"])
+    assert left.null_count == joined["p"].null_count
+    if how == "inner":
+        assert pc.sum(build.count_matches(probe["k"])).as_py() == len(left)
+
+
+FORMS: list[Callable[[pa.Array], Any]] = [
+    pa.Array.to_pylist,
+    lambda keys: tuple(keys.to_pylist()),
+    lambda keys: keys,
+    lambda keys: keys.cast(pa.uint8()),
+    lambda keys: keys.dictionary_encode(),
+    lambda keys: pa.chunked_array([keys[:1], keys[1:]]),
+    lambda keys: pl.Series(keys.to_pylist()),
+    lambda keys: pd.Series(keys.to_pylist()),
+    lambda keys: pd.Index(keys.to_pylist()),
+    lambda keys: np.array(keys.to_pylist()),
+    lambda keys: list(np.array(keys.to_pylist())),
+    lambda keys: {"id": keys},
+    lambda keys: {"id": keys.to_pylist(), "more": "ignored"},
+    lambda keys: pa.record_batch({"id": keys}),
+    lambda keys: pa.record_batch({"other": keys, "id": keys}),
+    lambda keys: pa.record_batch({"named otherwise": keys}),
+    lambda keys: pa.table({"id": pa.chunked_array([keys[:2], keys[2:]])}),
+    lambda keys: pl.DataFrame({"id": keys.to_pylist()}),
+    lambda keys: pd.DataFrame({"id": keys.to_pylist()}),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_keys_in_many_forms(form: Callable[[pa.Array], Any]) -> None:
+    build = prejoin.prepare(pa.table({"id": pa.array([1, 2, 3], pa.int16()), "v": ["a", "b", "c"]}), "id")
+    keys = form(pa.array([3, 9, 1]))
+    assert build.lookup(keys, ["v"]).to_pydict() == {"v": ["c", None, "a"]}
+    assert build.contains(keys).to_pylist() == [True, False, True]
+
+
+def test_several_keys_in_many_forms() -> None:
+    build = prejoin.prepare(pa.table({"a": [1, 1, 2], "b": ["x", "y", "x"], "v": [10, 20, 30]}), ["b", "a"])
+    rows = [("y", 1), ("y", 2)]
+    b, a = pa.array(["y", "y"]), pa.array([1, 2])
+    struct = pa.StructArray.from_arrays([a, b], ["a", "b"])
+    table = pa.table({"a": a, "b": b})
+    for keys in (rows, [list(row) for row in rows], struct, table, table.to_batches()[0], {"a": a, "b": ["y", "y"]}):
+        assert build.lookup(keys, columns=["v"]).to_pydict() == {"v": [20, None]}
+    assert build.get(("x", 2)) == {"a": 2, "b": "x", "v": 30}
+    for keys, text in [
+        ("y", "keys are a list of keys"),
+        (["y"], "a tuple of 2 values, 'y' was given"),
+        ([("y", 1, 2)], "a tuple of 2 values"),
+        (pa.array([1]), "2 key columns; give a struct array"),
+        (pa.table({"a": a}), 'have columns "a", the build\'s key columns are "b", "a"'),
+        ({"a": a}, 'no column "b"'),
+        ({"a": a, "b": ["y"]}, "1 and 2 rows"),
+        (pa.table({"a": b, "b": b}), 'column "a" has type Utf8, which does not compare'),
+    ]:
+        with pytest.raises((prejoin.PlanError, TypeError), match=text):
+            build.contains(keys)
+    with pytest.raises(prejoin.PlanError, match="a tuple of 2 values, 1 was given"):
+        build.get(1)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "held", "absent", "refused"),
+    [
+        (pa.int8(), [1], [300, -129, 2**64, -(2**70)], [1.0, "1", True, b"1", dt.date(2024, 1, 1)]),
+        (pa.uint64(), [2**64 - 1], [-1, 2**64], [1.5, False]),
+        # An int is the float it equals, and no other.
+        (pa.float64(), [2.0**53], [2**53 + 1, 10**400], ["1", True]),
+        (pa.float32(), [0.5], [0.1, 1e300], ["1"]),
+        (pa.string(), ["1"], ["2"], [1, b"1"]),
+        (pa.binary(2), [b"ab"], [b"a", b"abc", b""], ["ab"]),
+        (pa.bool_(), [True], [False], [1, 0, "True"]),
+        # Nothing is cut to fit.
+        (pa.date32(), [dt.date(2024, 1, 1)], [dt.date(2024, 1, 2)], [dt.datetime(2024, 1, 1), "2024-01-01", 19723]),
+        (pa.time32("s"), [dt.time(1)], [dt.time(1, 0, 0, 5)], ["01:00", 3600]),
+        (
+            pa.timestamp("s"),
+            [dt.datetime(2024, 1, 1)],
+            [dt.datetime(2024, 1, 1, 0, 0, 0, 1)],
+            [dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), dt.date(2024, 1, 1)],
+        ),
+        (pa.decimal128(5, 2), [decimal.Decimal("1.5")], [decimal.Decimal("1.501"), decimal.Decimal(10) ** 20], ["1.5"]),
+    ],
+)
+def test_values_match_exactly_or_are_refused(
+    data_type: pa.DataType, held: list[Any], absent: list[Any], refused: list[Any]
+) -> None:
+    """B3: keys that the type cannot hold are absent, keys of another kind are an error that names key and type."""
+    build = prejoin.prepare(pa.table({"id": pa.array(held, data_type)}), "id")
+    assert build.contains(held).to_pylist() == [True] * len(held)
+    for value in absent:
+        assert build.get(value) is None, value
+        assert build.contains([value, *held, None]).to_pylist() == [False, *[True] * len(held), False]
+    for value in refused:
+        for ask in (lambda value=value: build.get(value), lambda value=value: build.lookup([value])):
+            with pytest.raises(
+                prejoin.PlanError, match=r'"id".*(Int8|UInt64|Float|Utf8|Binary|Bool|Date|Time|Decimal)'
+            ):
+                ask()
+
+
+def test_columns_and_errors() -> None:
+    build = prejoin.prepare(pa.table({"id": [1], "v": ["a"], "w": [2.5]}), "id")
+    assert build.lookup([1], ["w", "id"]).to_pydict() == {"w": [2.5], "id": [1]}
+    none = build.lookup([1, 2], [])
+    assert (none.num_rows, none.num_columns) == (2, 0)
+    assert build.lookup([]).num_rows == 0
+    assert build.lookup([None]).to_pylist() == [{"id": None, "v": None, "w": None}]
+    with pytest.raises(prejoin.PlanError, match=r'no column "zz"; its columns are "id", "v", "w"'):
+        build.lookup([1], ["zz"])
+    with pytest.raises(TypeError, match="columns is a list of column names"):
+        build.lookup([1], "v")
+    with pytest.raises(TypeError, match="for one key, give a list"):
+        build.lookup(1)
+    with pytest.raises(prejoin.PlanError, match="indices are those of pairs"):
+        build.probe_indices([1], "semi")  # type: ignore[arg-type]
+    with pytest.raises(prejoin.PlanError, match='keep="most" is no choice of rows'):
+        build.get(1, keep="most")  # type: ignore[arg-type]
+    same_names = prejoin.prepare(pa.table([[1], [2], [3]], names=["id", "v", "v"]), "id")
+    with pytest.raises(prejoin.PlanError, match="a dict has each name once"):
+        same_names.get(1)
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    assert prejoin.prepare(pa.table([pa.array([1]), union], names=["id", "u"]), "id").get(1) == {"id": 1, "u": 1}
+
+
+def test_a_result_outlives_its_build(pool: prejoin.MemoryPool) -> None:
+    """S23: rows own their bytes; pyarrow's part of a getter holds no build that its owner let go."""
+    table = pa.table({"id": [1, 2], "t": pa.array([DAY, None], pa.timestamp("us")), "s": ["a", "b"]})
+    build = prejoin.prepare(table, "id", pool=pool)
+    row, rows = build.get(1), build.lookup([2, 1])
+    del build
+    assert pool.reserved == 0
+    assert row == {"id": 1, "t": DAY, "s": "a"}
+    assert rows.to_pydict() == {"id": [2, 1], "t": [None, DAY], "s": ["b", "a"]}
+
+
+def test_threads_ask_one_build_at_once() -> None:
+    build = prejoin.prepare(pa.table({"id": range(1000), "v": [f"v{i}" for i in range(1000)]}), "id")
+    wrong: list[Any] = []
+
+    def ask(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            keys = rng.integers(0, 1200, 20)
+            want = [f"v{i}" if i < 1000 else None for i in keys]
+            row = build.get(int(keys[0]))
+            if build.lookup(keys, ["v"])["v"].to_pylist() != want or (row and row["v"]) != want[0]:
+                wrong.append(keys)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_long_answers_leave_the_interpreter_to_others() -> None:
+    """B3: the lock is released where there is work: another thread runs Python code while the pairs are made."""
+    build = prejoin.prepare(pa.table({"k": np.zeros(3_000, dtype=np.int64)}), "k")
+    keys = pa.array(np.zeros(8_000, dtype=np.int64))
+    turns: list[float] = []
+    done = threading.Event()
+
+    def spin() -> None:
+        while not done.is_set():
+            turns.append(time.perf_counter())
+            time.sleep(0)
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    try:
+        started = time.perf_counter()
+        pairs = build.probe_indices(keys)
+        ended = time.perf_counter()
+    finally:
+        done.set()
+        thread.join()
+    assert len(pairs[0]) == 24_000_000
+    assert sum(started < turn < ended for turn in turns) > 3
