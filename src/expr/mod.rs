@@ -41,27 +41,41 @@
 
 mod arithmetic;
 mod bind;
+mod cast;
 mod compare;
 mod display;
+mod in_list;
 mod kind;
+mod like;
 mod literal;
+mod position;
 mod predicate;
+mod sql;
+#[cfg(test)]
+mod sql_tests;
+mod temporal;
 #[cfg(test)]
 mod tests;
+mod time;
 mod tree;
+mod type_name;
 
+pub(crate) use compare::Value;
 pub use literal::Literal;
+pub use position::TextPosition;
 pub use predicate::Predicate;
+pub(crate) use sql::type_named;
 pub use tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
+pub(crate) use type_name::name_of as type_name;
 
 /// A column of the build side, by name or by position.
 pub fn build(column: impl Into<ColumnId>) -> Expr {
-    Expr::Column(ColumnRef { side: Side::Build, id: column.into() })
+    Expr::Column(ColumnRef { side: Some(Side::Build), id: column.into(), at: None })
 }
 
 /// A column of the probe side, by name or by position.
 pub fn probe(column: impl Into<ColumnId>) -> Expr {
-    Expr::Column(ColumnRef { side: Side::Probe, id: column.into() })
+    Expr::Column(ColumnRef { side: Some(Side::Probe), id: column.into(), at: None })
 }
 
 /// A constant. `None` is null.
