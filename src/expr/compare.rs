@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
 use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 use super::kind::{Kind, scale, value_type};
 use super::tree::CompareOp;
@@ -67,6 +67,8 @@ pub(super) enum Comparison {
     IntegerFloat,
     /// The other way round.
     FloatInteger,
+    /// Dates, which are their midnight: both cast to timestamps, then compared as those.
+    Dates { left: DataType, right: DataType, then: Box<Comparison> },
 }
 
 impl Comparison {
@@ -104,6 +106,12 @@ impl Comparison {
                 scaled(l, r)
             }
             (Kind::Time, Kind::Time) | (Kind::Duration, Kind::Duration) => scaled(l, r),
+            (Kind::Date32 | Kind::Date64, Kind::Date32 | Kind::Date64 | Kind::Timestamp { zoned: false })
+            | (Kind::Timestamp { zoned: false }, Kind::Date32 | Kind::Date64) => {
+                let (left, right) = (midnight(l), midnight(r));
+                let then = Box::new(Comparison::between(&left, &right)?);
+                Comparison::Dates { left, right, then }
+            }
             _ => return None,
         })
     }
@@ -138,6 +146,9 @@ impl Comparison {
                 let (l, r) = (wide_numbers(left)?, wide_numbers(right)?);
                 let order = scaled_order_256(*left_scale, *right_scale);
                 Ok(by_order(op, len, left, right, |i, j| order(l[i], r[j])))
+            }
+            Comparison::Dates { left: to_left, right: to_right, then } => {
+                then.evaluate(op, &left.cast(to_left)?, &right.cast(to_right)?, rows)
             }
             Comparison::IntegerFloat => {
                 let (l, r) = (whole_numbers(left)?, right.cast(&DataType::Float64)?);
@@ -176,6 +187,15 @@ fn common_integer(left: &DataType, right: &DataType) -> Option<DataType> {
 /// True for integers that float64 does not hold exactly.
 fn is_long(integer: &DataType) -> bool {
     integer.primitive_width() == Some(8)
+}
+
+/// The timestamp type that holds every date of a type.
+fn midnight(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Date32 => DataType::Timestamp(TimeUnit::Second, None),
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        other => other.clone(),
+    }
 }
 
 fn scaled(left: &DataType, right: &DataType) -> Comparison {

@@ -268,6 +268,16 @@ impl Literal {
                 cast_with_options(&self.to_array()?, other, &options).ok()
             }
             (Literal::Date(days), Kind::Date64) => stored(i256::from(i64::from(*days) * 86_400_000), other),
+            (Literal::Date(days), Kind::Timestamp { zoned: false }) => {
+                rescaled(i256::from(i64::from(*days) * 86_400), 0, other)
+            }
+            (Literal::Timestamp { value, unit, zone: None }, Kind::Date32) => {
+                let day = 86_400 * 10i64.pow(unit_scale(*unit) as u32);
+                (value % day == 0).then(|| stored(i256::from(value / day), other)).flatten()
+            }
+            (Literal::Timestamp { value, unit, zone: None }, Kind::Date64) => {
+                rescaled(i256::from(*value), unit_scale(*unit) - 3, other)
+            }
             (Literal::Time { value, unit }, Kind::Time) | (Literal::Duration { value, unit }, Kind::Duration) => {
                 rescaled(i256::from(*value), unit_scale(*unit), other)
             }

@@ -32,7 +32,7 @@
 //! - **Literals** compare by value too, whatever the column's type can hold. A decimal literal beside a float is the
 //!   nearest float of that type; a float literal beside a decimal is the shortest decimal that reads as that float.
 //! - **Timestamps** compare by instant over units and zones, but one with a zone and one without do not compare. Times
-//!   and durations compare over units. A date compares with dates of its own type.
+//!   and durations compare over units. A date is its midnight, beside timestamps without a zone too.
 //! - **Text** is one kind over Utf8, LargeUtf8, Utf8View; so is binary, with FixedSizeBinary. Both compare by bytes.
 //!   Dictionary and run-end-encoded columns compare by their values.
 //! - **Arithmetic** on integers gives Int64, or UInt64 where both are unsigned and one is UInt64; with a float it gives
@@ -66,6 +66,8 @@ pub use position::TextPosition;
 pub use predicate::Predicate;
 pub(crate) use sql::type_named;
 pub use tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
+#[cfg(feature = "python")]
+pub(crate) use type_name::is_cast_target;
 pub(crate) use type_name::name_of as type_name;
 
 /// A column of the build side, by name or by position.

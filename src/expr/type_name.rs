@@ -83,7 +83,7 @@ pub(super) fn arrow_type(text: &str) -> Option<DataType> {
 }
 
 /// True for the types that a value can be cast to.
-pub(super) fn is_cast_target(data_type: &DataType) -> bool {
+pub(crate) fn is_cast_target(data_type: &DataType) -> bool {
     use DataType::*;
     data_type.is_primitive()
         || matches!(data_type, Boolean | Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)

@@ -81,7 +81,7 @@ impl JoinCache {
 /// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
-/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// suffix: appended to the names of build columns that the probe side has too.
 /// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
 ///     the key types are equal.
