@@ -111,6 +111,7 @@ tags! {
     SIDES: Option<Side> = [Some(Side::Build), Some(Side::Probe), None];
     COMPARE_OPS: CompareOp = [
         CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge,
+        CompareOp::Distinct, CompareOp::NotDistinct,
     ];
     ARITHMETIC_OPS: ArithmeticOp = [
         ArithmeticOp::Add, ArithmeticOp::Sub, ArithmeticOp::Mul, ArithmeticOp::Div, ArithmeticOp::Rem,

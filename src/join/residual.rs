@@ -130,20 +130,20 @@ impl Residual {
     ) -> Result<()> {
         let Self { candidates, open_row_passed, .. } = self;
         let rows = candidates.len();
-        let build = Selection::try_new(&candidates.build, plan.build.num_rows())?;
-        let probe = Selection::try_new(&candidates.probe, input.batch.num_rows())?;
-        let columns = predicate.columns().iter().map(|&(side, column)| {
-            let array = match side {
-                Side::Build => pick(&plan.build_columns[column], build)?,
-                Side::Probe => pick(input.batch.column(column), probe)?,
-            };
-            Ok(Value { array, scalar: false })
-        });
-        let passed = passing(&predicate.evaluate_values(&columns.collect::<Result<Vec<_>>>()?, rows)?);
-        // The misses of an outer kind are no pairs.
-        let passes = |i: usize, build: u32| build != NONE && passed.value(i);
+        let passed = if candidates.build.contains(&NONE) {
+            // The misses of an outer kind are no pairs: the predicate does not see them, nor can it fail on them.
+            let mut only = Entries::default();
+            let hits = (0..rows).filter(|&i| candidates.build[i] != NONE);
+            hits.for_each(|i| only.push(candidates.probe[i], candidates.build[i]));
+            let decided = evaluate(plan, predicate, input, &only)?;
+            let mut decided = decided.iter();
+            BooleanBuffer::collect_bool(rows, |i| candidates.build[i] != NONE && decided.next() == Some(true))
+        } else {
+            evaluate(plan, predicate, input, candidates)?
+        };
+        let passes = |i: usize| passed.value(i);
         if let Some(visited) = visited {
-            let marked = (0..rows).filter(|&i| passes(i, candidates.build[i]));
+            let marked = (0..rows).filter(|&i| passes(i));
             marked.for_each(|i| visited.mark(candidates.build[i]));
         }
         if matches!(plan.join_type, JoinType::BuildSemi | JoinType::BuildAnti) {
@@ -152,7 +152,7 @@ impl Residual {
         }
         let pairs = plan.join_type.pairs();
         if pairs && !plan.join_type.extends_probe() {
-            candidates.retain(|i, _, build| passes(i, build));
+            candidates.retain(|i, _, _| passes(i));
             return Ok(());
         }
         let open = input.open_row();
@@ -161,7 +161,7 @@ impl Residual {
         let mut keep = vec![false; rows];
         let (misses, hits) = (plan.join_type.keeps_unmatched_probe(), plan.join_type != JoinType::ProbeAnti);
         for i in 0..rows {
-            let pass = passes(i, candidates.build[i]);
+            let pass = passes(i);
             // A row kind needs its first passing pair only.
             keep[i] = hits && pass && (pairs || !row_passed);
             row_passed |= pass;
@@ -182,6 +182,20 @@ impl Residual {
         candidates.retain(|i, _, _| keep[i]);
         Ok(())
     }
+}
+
+/// Which of the pairs pass.
+fn evaluate(plan: &ProbePlan, predicate: &Predicate, input: &Input, pairs: &Entries) -> Result<BooleanBuffer> {
+    let build = Selection::try_new(&pairs.build, plan.build.num_rows())?;
+    let probe = Selection::try_new(&pairs.probe, input.batch.num_rows())?;
+    let columns = predicate.columns().iter().map(|&(side, column)| {
+        let array = match side {
+            Side::Build => pick(&plan.build_columns[column], build)?,
+            Side::Probe => pick(input.batch.column(column), probe)?,
+        };
+        Ok(Value { array, scalar: false })
+    });
+    Ok(passing(&predicate.evaluate_values(&columns.collect::<Result<Vec<_>>>()?, pairs.len())?))
 }
 
 impl Key {

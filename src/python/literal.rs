@@ -90,8 +90,21 @@ fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
 /// A scalar of numpy.
 fn numpy(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     let py = value.py();
-    if is_a(value, "numpy", "datetime64")? || is_a(value, "numpy", "timedelta64")? {
-        return scalar(&py.import("pyarrow")?.call_method1("scalar", (value,))?);
+    let (point, span) = (is_a(value, "numpy", "datetime64")?, is_a(value, "numpy", "timedelta64")?);
+    if point || span {
+        let (unit, _): (String, u32) =
+            py.import("numpy")?.call_method1("datetime_data", (value.getattr("dtype")?,))?.extract()?;
+        // The units that Arrow has.
+        let to = match (unit.as_str(), span) {
+            ("s" | "ms" | "us" | "ns", _) | ("D", false) => None,
+            ("W" | "D" | "h" | "m", true) => Some("timedelta64[s]"),
+            ("h" | "m", false) => Some("datetime64[s]"),
+            ("Y" | "M" | "W", false) => Some("datetime64[D]"),
+            _ => return Err(type_error(format!("a literal is no {} in units of {unit}", type_name(value)))),
+        };
+        let value = to.map_or_else(|| Ok(value.clone()), |to| value.call_method1("astype", (to,)))?;
+        let array = py.import("pyarrow")?.call_method1("array", (value.call_method1("reshape", (1,))?,))?;
+        return Ok(Literal::from_array(&column(&array)?)?.unwrap_or(Literal::Null));
     }
     let item = value.call_method0(intern!(py, "item"))?;
     // An extended float is its own item.
