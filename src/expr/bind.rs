@@ -77,12 +77,16 @@ impl Binder<'_> {
                 let Bound { node, data_type } = self.bind(inner)?;
                 return match arithmetic::negated(value_type(&data_type)) {
                     Some(to) => Ok(Bound {
-                        node: Node::Negate { value: Box::new(node), to: to.clone(), text: expr.to_string() },
+                        node: Node::Negate { value: Box::new(node), to: to.clone(), text: expr.short() },
                         data_type: to,
                     }),
-                    None => {
-                        Err(refused(expr, format!("{expr} needs the negative of {data_type}, which is not supported")))
-                    }
+                    None => Err(refused(
+                        expr,
+                        format!(
+                            "{expr} needs the negative of {data_type}, which is not supported",
+                            expr = expr.short()
+                        ),
+                    )),
                 };
             }
             Expr::In { value, list } => self.in_list(expr, value, list)?,
@@ -91,7 +95,10 @@ impl Binder<'_> {
                 let (value, pattern) = (self.bind(value)?, self.bind(pattern)?);
                 for operand in [&value, &pattern] {
                     if !matches!(Kind::of(value_type(&operand.data_type)), Kind::Text | Kind::Null) {
-                        return Err(refused(expr, format!("{expr} matches text, {} was found", operand.data_type)));
+                        return Err(refused(
+                            expr,
+                            format!("{expr} matches text, {} was found", operand.data_type, expr = expr.short()),
+                        ));
                     }
                 }
                 let (value, pattern) = (Box::new(value.node), Box::new(pattern.node));
@@ -101,7 +108,12 @@ impl Binder<'_> {
                 let Bound { node, data_type } = self.bind(value)?;
                 let cast = match Cast::new(value_type(&data_type), to, *or_null, expr) {
                     Ok(cast) => cast,
-                    Err(reason) => return Err(refused(expr, format!("{expr} casts {data_type} to {to}, {reason}"))),
+                    Err(reason) => {
+                        return Err(refused(
+                            expr,
+                            format!("{expr} casts {data_type} to {to}, {reason}", expr = expr.short()),
+                        ));
+                    }
                 };
                 return Ok(Bound { node: Node::Cast { cast, value: Box::new(node) }, data_type: to.clone() });
             }
@@ -165,7 +177,10 @@ impl Binder<'_> {
         let bound = self.bind(expr)?;
         match Kind::of(value_type(&bound.data_type)) {
             Kind::Boolean | Kind::Null => Ok(bound.node),
-            _ => Err(refused(expr, format!("a condition must be Boolean, {expr} has type {}", bound.data_type))),
+            _ => Err(refused(
+                expr,
+                format!("a condition must be Boolean, {expr} has type {}", bound.data_type, expr = expr.short()),
+            )),
         }
     }
 
@@ -216,15 +231,19 @@ impl Binder<'_> {
     fn arithmetic(&mut self, expr: &Expr, op: ArithmeticOp, left: &Expr, right: &Expr) -> Result<Bound> {
         let (l, r) = self.pair(left, right, arithmetic::beside)?;
         let span = arithmetic::Span::of(left, &l.data_type).max(arithmetic::Span::of(right, &r.data_type));
-        match Arithmetic::between(op, &l.data_type, &r.data_type, span, expr.to_string()) {
+        match Arithmetic::between(op, &l.data_type, &r.data_type, span, expr.short()) {
             Some((arithmetic, data_type)) => Ok(Bound {
                 node: Node::Arithmetic { arithmetic, left: Box::new(l.node), right: Box::new(r.node) },
                 data_type,
             }),
             None => {
                 let hint = arithmetic::hint(&l.data_type, &r.data_type);
-                let message =
-                    format!("{expr} needs {} {op} {}, which is not supported{hint}", l.data_type, r.data_type);
+                let message = format!(
+                    "{expr} needs {} {op} {}, which is not supported{hint}",
+                    l.data_type,
+                    r.data_type,
+                    expr = expr.short()
+                );
                 Err(refused(expr, message))
             }
         }
@@ -268,7 +287,7 @@ fn comparison(expr: &Expr, left: &DataType, right: &DataType) -> Result<Comparis
             (Kind::Other | Kind::Interval, _) | (_, Kind::Other | Kind::Interval) => "",
             _ => "; cast one of them",
         };
-        refused(expr, format!("{expr} compares {left} with {right}, which do not compare{hint}"))
+        refused(expr, format!("{expr} compares {left} with {right}, which do not compare{hint}", expr = expr.short()))
     })
 }
 

@@ -53,7 +53,7 @@ impl Cast {
         for step in &steps {
             sample = cast_with_options(&sample, step, &options(or_null)).map_err(|_| "which is no cast".to_owned())?;
         }
-        Ok(Cast { steps, or_null, text: expr.to_string() })
+        Ok(Cast { steps, or_null, text: expr.short() })
     }
 
     pub(super) fn evaluate(&self, value: &Value) -> Result<Value> {

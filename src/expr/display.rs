@@ -1,6 +1,6 @@
 //! Expressions as SQL text that reads as the same expression, with only the parentheses that are needed.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt::{self, Display, Formatter, Write as _};
 
 use super::literal::Literal;
 use super::sql::is_reserved;
@@ -152,6 +152,38 @@ impl Display for Expr {
                 write!(f, "{}CAST({value} AS {})", if *or_null { "TRY_" } else { "" }, name_of(to))
             }
             other => test(f, other, ""),
+        }
+    }
+}
+
+/// Most bytes of an expression in an error.
+const SHORT: usize = 300;
+
+/// Takes the beginning of a text, then refuses the rest, so that a list of a million values is not written for an error.
+struct Beginning(String);
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut left = SHORT - self.0.len();
+        if text.len() <= left {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        while !text.is_char_boundary(left) {
+            left -= 1;
+        }
+        self.0.push_str(&text[..left]);
+        Err(fmt::Error)
+    }
+}
+
+impl Expr {
+    /// The text for an error, cut where it is long.
+    pub(super) fn short(&self) -> String {
+        let mut out = Beginning(String::new());
+        match write!(out, "{self}") {
+            Ok(()) => out.0,
+            Err(fmt::Error) => out.0 + "..",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The predicate language: conditions over the columns of both sides of a join.
 //!
-//! An [`Expr`] is a plain tree of public enums, made by [`build`], [`probe`] and [`lit`] and the methods of [`Expr`].
+//! An [`Expr`] is a plain tree of public enums, made by [`build`], [`probe`] and [`lit`] and the methods of [`Expr`], or
+//! read from SQL text by [`Expr::parse_sql`], which its `Display` writes.
 //! [`Expr::bind`] checks it against both schemas and gives a [`Predicate`], which evaluates pairs of rows.
 //!
 //! ```
@@ -38,6 +39,10 @@
 //! - **Arithmetic** on integers gives Int64, or UInt64 where both are unsigned and one is UInt64; with a float it gives
 //!   Float64; decimals follow Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal and division by
 //!   zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution).
+//! - **Spans.** Timestamps and dates plus and minus intervals go by calendar months, then days of 24 hours, then time; in
+//!   a zone other than UTC or an offset only hours and less are added. Differences are durations, which compare with
+//!   interval literals without months. Times go around at midnight.
+//! - **Casts** are Arrow's: [`Error::Execution`](crate::Error::Execution) where a value does not fit, or null if so asked.
 
 mod arithmetic;
 mod bind;
