@@ -14,10 +14,10 @@ use crate::expr::{self, ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 
 /// A condition over the columns of both sides of a join, made by `col`, `lit` and `sql` and the operators on them.
 ///
-/// Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL. Logic has
-/// three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and chained
-/// comparisons raise TypeError. Values beside an expression become literals as by `lit`. It shows itself as SQL text that
-/// `sql` reads as the same expression.
+/// Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL. Logic
+/// has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and chained
+/// comparisons raise TypeError. Values beside an expression become literals as by `lit`. It shows itself as SQL text
+/// that `sql` reads as the same expression.
 ///
 /// Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
 ///
@@ -137,11 +137,11 @@ pub(super) fn col(name: &str) -> PyResult<PyExpr> {
     })
 }
 
-/// A constant: None, bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal, a scalar of numpy, or a
-/// pyarrow.Scalar of any primitive type, text or bytes.
+/// A constant: a value of Python, a scalar of numpy, or a pyarrow.Scalar.
 ///
-/// A datetime with a zone is an instant, one without is local time. pandas' Timestamp and Timedelta keep their
-/// nanoseconds. Months and days are a pyarrow interval, or `sql("interval '1 month'")`.
+/// Python's are None, bool, int, float, str, bytes, date, datetime, time, timedelta and Decimal; a scalar is of one of
+/// these kinds, or an interval. A datetime with a zone is an instant, one without is local time. pandas' Timestamp and
+/// Timedelta keep their nanoseconds. Months and days are a pyarrow interval, or `sql("interval '1 month'")`.
 ///
 /// Raises TypeError for other values, PlanError for a number that is too large.
 #[pyfunction]
@@ -348,7 +348,9 @@ impl PyExpr {
         guarded(|| Self::checked(self.expr().between(operand(low)?, operand(high)?)))
     }
 
-    /// True where the text matches `pattern`: % is any text, _ any character, and a backslash takes the next one as it is.
+    /// True where the text matches `pattern`, in which % is any text and _ any character.
+    ///
+    /// A backslash takes the next character as it is.
     fn like(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().like(operand(pattern)?)))
     }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ KINDS = ["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi",
 Row = dict[str, Any]
 
 
-class Fails(Exception):
+class FailsError(Exception):
     """The condition is an error on this pair."""
 
 
@@ -117,6 +117,10 @@ def null_safe(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *values: None if any(v is None for v in values) else f(*values)
 
 
+def same(a: Any, b: Any) -> bool:
+    return (a is None and b is None) if a is None or b is None else order(a, b) == 0
+
+
 def kleene_and(*values: bool | None) -> bool | None:
     return False if False in values else None if None in values else True
 
@@ -133,13 +137,13 @@ def like(text: str, pattern: str, ignore_case: bool) -> bool:
 
 def within(number: int) -> int:
     if not -(2**63) <= number < 2**63:
-        raise Fails
+        raise FailsError
     return number
 
 
 def quotient(a: Any, b: Any) -> Any:
     if b == 0:
-        raise Fails
+        raise FailsError
     if isinstance(a, int):
         return within(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
     return a / b
@@ -147,7 +151,7 @@ def quotient(a: Any, b: Any) -> Any:
 
 def remainder(a: int, b: int) -> int:
     if b == 0:
-        raise Fails
+        raise FailsError
     return int(math.copysign(1, a)) * (abs(a) % abs(b))
 
 
@@ -252,7 +256,6 @@ COMPARISONS: list[tuple[Callable[..., prejoin.Expr], Callable[[int], bool]]] = [
 def single_tests(draw: st.DrawFn) -> Node:
     a, b, c = draw(comparable())
     equal = null_safe(lambda x, y: order(x, y) == 0)
-    same = lambda x, y: (x is None and y is None) if x is None or y is None else order(x, y) == 0  # noqa: E731
     least, most = (null_safe(lambda x, y: order(x, y) >= 0), null_safe(lambda x, y: order(x, y) <= 0))
     match draw(st.integers(0, 8)):
         case 0:
@@ -298,8 +301,7 @@ def side(types: dict[str, pa.DataType]) -> st.SearchStrategy[list[Row]]:
     """Rows; the first column counts them."""
     counter, *names = types
     # One value in five is null; nearly every key has a partner.
-    value = lambda n: st.one_of(*[VALUES[n]] * 4, st.none())  # noqa: E731
-    row = st.fixed_dictionaries({n: VALUES[n] if n == "k" else value(n) for n in names})
+    row = st.fixed_dictionaries({n: VALUES[n] if n == "k" else st.one_of(*[VALUES[n]] * 4, st.none()) for n in names})
     return st.lists(row, min_size=2, max_size=5).map(lambda rows: [{counter: i, **row} for i, row in enumerate(rows)])
 
 
@@ -312,15 +314,13 @@ Pairs = list[tuple[int | None, int | None]]
 
 def expected(how: str, build: list[Row], probe: list[Row], passes: Callable[[Row, Row], bool]) -> list[Any]:
     """The row numbers of a nested loop: (build, probe) pairs, or what a kind gives of one side."""
-    pairs = [
-        (b["i"], p["j"]) for p in probe for b in build if b["k"] == p["k"] and passes(b, p)
-    ]
+    pairs = [(b["i"], p["j"]) for p in probe for b in build if b["k"] == p["k"] and passes(b, p)]
     matched_build, matched_probe = {b for b, _ in pairs}, {p for _, p in pairs}
     unmatched: Pairs = [(b["i"], None) for b in build if b["i"] not in matched_build]
     outer: Pairs = []
     for p in probe:
         outer += [pair for pair in pairs if pair[1] == p["j"]] or [(None, p["j"])]
-    return {
+    kinds: dict[str, Callable[[], list[Any]]] = {
         "inner": lambda: pairs,
         "left": lambda: outer,
         "right": lambda: pairs + unmatched,
@@ -330,7 +330,8 @@ def expected(how: str, build: list[Row], probe: list[Row], passes: Callable[[Row
         "mark": lambda: [(p["j"], p["j"] in matched_probe) for p in probe],
         "build_semi": lambda: [b["i"] for b in build if b["i"] in matched_build],
         "build_anti": lambda: [b["i"] for b in build if b["i"] not in matched_build],
-    }[how]()
+    }
+    return kinds[how]()
 
 
 def found(how: str, result: pa.RecordBatchReader) -> list[Any]:
@@ -356,7 +357,7 @@ def test_every_kind_decides_pairs_as_a_nested_loop_does(
     )
     try:
         rows = expected(how, build, probe, lambda b, p: condition.value({**b, **p}) is True)
-    except Fails:
+    except FailsError:
         with pytest.raises(prejoin.ExecutionError):
             join.execute(batch_size=batch_size).read_all()
     else:
@@ -401,7 +402,6 @@ def test_keys_with_many_rows_are_decided_in_pieces(how: str, shuffled: bool) -> 
     where = "at >= low and at <> 999"
     for batch_size in (1000, 8192, 100_000):
         join = HashJoin(build, probe, ["k"], how, where=where)  # type: ignore[arg-type]
-        sizes: list[int] = []
         batches = list(join.execute(batch_size=batch_size))
         sizes = [batch.num_rows for batch in batches]
         assert found(how, pa.RecordBatchReader.from_batches(join.schema, batches)) == rows[how]
@@ -430,18 +430,18 @@ def test_text_is_taken_wherever_a_condition_is() -> None:
     """B3."""
     build, probe = pa.table({"k": [1, 1], "my col": [1, 5]}), pa.record_batch({"k": [1], "w": [3]})
     prepared = prejoin.prepare(build, "k")
-    where = "probe.w < build.\"my col\""
+    where = 'probe.w < build."my col"'
     assert prejoin.join(probe, prepared, where=where).to_pylist() == [{"k": 1, "w": 3, "my col": 5}]
     assert prejoin.join(probe, build, "k", where=sql(where) & (col("probe.w") > 0)).num_rows == 1
     join = HashJoin(build, pa.table(probe), ["k"], where="w > 3")
     assert join.execute().read_all().num_rows == 0
     assert join.replace(where=where).execute().read_all().num_rows == 1
-    join.where = "\"my col\" is not null"
+    join.where = '"my col" is not null'
     assert repr(join.where) == '"my col" IS NOT NULL'
     assert join.execute().read_all().num_rows == 2
     assert 'filter="my col" IS NOT NULL' in join.explain()
     with pytest.raises(TypeError, match=r"Expression was given; expressions of other libraries do not tell"):
-        prejoin.join(probe, prepared, where=pc.field("w") < 3)  # type: ignore[arg-type]
+        prejoin.join(probe, prepared, where=pc.field("w") < 3)
     for bad, text in [
         ("w <\n frob(1)", r'there is no function "frob"; .* at line 2, column 2 of the SQL text\n     frob'),
         ("w < v", r'no side has a column "v"; .*, at line 1, column 5 of the SQL text\n    w < v\n        \^'),
@@ -502,9 +502,9 @@ def test_methods_refuse_what_they_do_not_take() -> None:
     assert repr(a.is_in(pa.chunked_array([[1], [None]]))) == "build.a IN (1, NULL)"
     assert repr(a.is_in(range(2)) | a.is_in([])) == "build.a IN (0, 1) OR build.a IN ()"
     assert repr(a.cast(pa.int8()).try_cast("decimal(9, 2)")) == "TRY_CAST(CAST(build.a AS TINYINT) AS DECIMAL(9, 2))"
-    for misuse, error, text in [
+    misuses: list[tuple[Callable[[], Any], type[Exception], str]] = [
         (lambda: a.is_in("abc"), TypeError, "a list of values, str was given"),
-        (lambda: a.is_in(1), TypeError, "a list of values, int was given"),
+        (lambda: a.is_in(cast(Any, 1)), TypeError, "a list of values, int was given"),
         (lambda: a.is_in([object()]), TypeError, "object was given"),
         (lambda: a.is_in(pa.array([[1]])), TypeError, "no literal has the type List"),
         (lambda: a.cast(pa.list_(pa.int8())), prejoin.PlanError, "no type that a value can be cast to"),
@@ -513,6 +513,7 @@ def test_methods_refuse_what_they_do_not_take() -> None:
         (lambda: lit(np.timedelta64(1, "M")), TypeError, "in units of M"),
         (lambda: lit(np.longdouble(1)), TypeError, "a literal is no numpy.longdouble"),
         (lambda: lit(pa.scalar([1])), TypeError, "a literal is no pyarrow"),
-    ]:
+    ]
+    for misuse, error, text in misuses:
         with pytest.raises(error, match=text):
             misuse()
