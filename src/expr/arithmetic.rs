@@ -8,7 +8,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
 use super::compare::Value;
-use super::kind::{Kind, finer, is_utc, offset_zone, value_type};
+use super::kind::{Kind, finer, has_offset, offset_zone, value_type};
 use super::literal::Literal;
 use super::temporal::NANOS;
 use super::time;
@@ -86,7 +86,7 @@ pub(super) fn beside(literal: &Literal, other: &DataType) -> Result<ArrayRef> {
 
 fn has_fixed_days(timestamp: &DataType) -> bool {
     match timestamp {
-        DataType::Timestamp(_, Some(zone)) => is_utc(zone) || zone.starts_with(['+', '-']),
+        DataType::Timestamp(_, Some(zone)) => has_offset(zone),
         _ => true,
     }
 }

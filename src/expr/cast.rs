@@ -5,7 +5,7 @@ use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
 
 use super::compare::Value;
-use super::kind::{is_utc, offset_zone};
+use super::kind::{has_offset, offset_zone};
 use super::tree::Expr;
 use super::type_name::is_cast_target;
 use crate::error::{Error, Result};
@@ -33,20 +33,18 @@ impl Cast {
         if let (Timestamp(unit, Some(zone)), false) = (from, matches!(to, Timestamp(..))) {
             steps.push(Timestamp(*unit, Some(offset_zone(zone))));
         }
-        if let (Timestamp(_, None), false) = (to, matches!(from, Timestamp(..))) {
-            steps.push(to.clone());
-        } else if let (Timestamp(unit, Some(zone)), false) = (to, matches!(from, Timestamp(_, Some(_)))) {
-            if !is_utc(zone) && !zone.starts_with(['+', '-']) {
+        if let (Timestamp(unit, Some(zone)), false) = (to, matches!(from, Timestamp(_, Some(_)))) {
+            if !has_offset(zone) {
                 return Err("which needs a database of time zones; cast to UTC".to_owned());
             }
             steps.extend([Timestamp(*unit, Some(offset_zone(zone))), to.clone()]);
         } else {
             steps.push(to.clone());
         }
-        if let (Timestamp(_, Some(zone)), false) = (from, matches!(to, Timestamp(..)) || to.is_integer()) {
-            if !is_utc(zone) && !zone.starts_with(['+', '-']) {
-                return Err(format!("which needs the rules of zone {zone}; cast to a timestamp in UTC first"));
-            }
+        if let (Timestamp(_, Some(zone)), false) = (from, matches!(to, Timestamp(..)) || to.is_integer())
+            && !has_offset(zone)
+        {
+            return Err(format!("which needs the rules of zone {zone}; cast to a timestamp in UTC first"));
         }
         // Arrow itself says which types it casts.
         let mut sample = new_empty_array(from);

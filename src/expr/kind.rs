@@ -81,9 +81,10 @@ pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
     }
 }
 
-/// True for the names of UTC.
-pub(super) fn is_utc(zone: &str) -> bool {
-    ["UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"].iter().any(|name| name.eq_ignore_ascii_case(zone))
+/// True for the zones whose rules need no database: UTC by its names, and offsets.
+pub(super) fn has_offset(zone: &str) -> bool {
+    zone.starts_with(['+', '-'])
+        || ["UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"].iter().any(|name| name.eq_ignore_ascii_case(zone))
 }
 
 /// A zone that Arrow reads without a database: an offset as it is, else UTC.

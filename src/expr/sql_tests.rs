@@ -197,7 +197,7 @@ fn hostile_texts_are_refused_or_read() {
         "\u{feff}a = \u{202e}1".to_owned(),
         format!("a = {}", "9".repeat(100_000)),
         format!("a = 0.{}", "9".repeat(100_000)),
-        format!("a = interval '{}'", "1 day ".repeat(10).repeat(1) + &"9".repeat(60)),
+        format!("a = interval '{}'", "1 day ".repeat(10) + &"9".repeat(60)),
         "a[99999999999999999999] = 1".to_owned(),
         "build[99999999999999999999] = 1".to_owned(),
     ] {

@@ -158,21 +158,22 @@ impl Residual {
         let open = input.open_row();
         // Build rows are decided one by one: a miss is written over the last candidate of its row.
         let mut row_passed = *open_row_passed;
-        let mut keep = vec![false; rows];
         let (misses, hits) = (plan.join_type.keeps_unmatched_probe(), plan.join_type != JoinType::ProbeAnti);
+        let mut keep = Vec::with_capacity(rows);
         for i in 0..rows {
             let pass = passes(i);
             // A row kind needs its first passing pair only.
-            keep[i] = hits && pass && (pairs || !row_passed);
+            let mut kept = hits && pass && (pairs || !row_passed);
             row_passed |= pass;
             let row = Some(candidates.probe[i]);
             if candidates.probe.get(i + 1).map_or(open, |&next| Some(next)) != row {
                 if !row_passed && misses {
                     candidates.build[i] = NONE;
-                    keep[i] = true;
+                    kept = true;
                 }
                 row_passed = false;
             }
+            keep.push(kept);
         }
         if row_passed && !pairs {
             input.skip_open_row();
