@@ -22,8 +22,10 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat_batches;
 use prejoin::admission::copy_bound;
+use prejoin::expr::Expr;
 use prejoin::{
-    BuildSpec, Cancel, Collector, Config, Error, IndexKind, Keep, MemoryPool, NullEquality, Pool, RangeCounter,
+    BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, IndexKind, JoinType, Keep, MemoryPool,
+    NullEquality, Pool, RangeCounter, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -436,6 +438,43 @@ fn shared_values_are_admitted_once() {
         let mut collector = collector(&whole, &pool, Cancel::default());
         (0..200).for_each(|i| collector.push(whole.slice(5 * i, 5)).unwrap());
         assert_eq!(collector.finish().unwrap().rows().num_rows(), 1000);
+    }
+}
+
+/// B3: 20 million candidate pairs, 3 of each 10,000 pass. Neither the pairs nor their columns are ever there at once,
+/// though all that passes is one batch.
+#[test]
+fn skewed_keys_under_a_predicate_take_bounded_memory() {
+    const MATCHES: i64 = 10_000;
+    let long = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    // Two keys in turn, so that the rows of a key lie apart.
+    let build =
+        batch(vec![long((0..2 * MATCHES).map(|i| i % 2).collect()), long((0..2 * MATCHES).map(|i| i / 2).collect())]);
+    let rows = 2000;
+    let probe = batch(vec![long((0..rows).map(|i| i * 2 / rows).collect()), long((0..rows).collect())]);
+    for kind in [JoinType::Inner, JoinType::FullOuter, JoinType::ProbeAnti] {
+        let source = {
+            let probe = probe.clone();
+            Source::new(probe.schema(), 1, move |_| Ok(BatchStream::from_batches(probe.schema(), vec![probe.clone()])))
+        };
+        let filter = Expr::parse_sql("build[1] >= probe[1] and build[1] < probe[1] + 3").unwrap();
+        let join = HashJoin::builder(build.schema(), source).on([(0, 0)]).join_type(kind).filter(Some(filter));
+        let join = join.build().unwrap();
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+        let input = BatchStream::from_batches(build.schema(), vec![build.clone()]);
+        let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+        let join = join.with_prepared_build(prepared).unwrap();
+        let options = RunOptions { batch_size: usize::MAX, ..RunOptions::default() };
+        let (peak, found) = peak_growth(|| -> usize {
+            join.execute(0, &options).unwrap().map(|batch| batch.unwrap().num_rows()).sum()
+        });
+        let expected = match kind {
+            JoinType::Inner => 3 * rows,
+            JoinType::FullOuter => 3 * rows + 2 * MATCHES - (rows + 4),
+            _ => 0,
+        };
+        assert_eq!(found as i64, expected, "{kind}");
+        assert!(peak < 2 << 20, "{kind}: {peak} bytes");
     }
 }
 

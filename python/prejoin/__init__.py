@@ -20,6 +20,7 @@ from prejoin._core import (
     join,
     lit,
     prepare,
+    sql,
 )
 
 __all__ = [
@@ -42,4 +43,5 @@ __all__ = [
     "join",
     "lit",
     "prepare",
+    "sql",
 ]

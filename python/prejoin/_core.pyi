@@ -1,7 +1,5 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
-import datetime
-import decimal
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
@@ -286,17 +284,18 @@ class Source:
 
 @final
 class Expr:
-    """A condition over the columns of both sides of a join, made by `col` and `lit` and the operators on them.
+    """A condition over the columns of both sides of a join, made by `col`, `lit` and `sql` and the operators on them.
 
-    Compare with == != < <= > >=, combine with & | ~, test with is_null() and is_not_null(), calculate with + - * / %.
-    Logic has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and
-    chained comparisons raise TypeError. Values beside an expression become literals as by `lit`.
+    Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL. Logic
+    has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and chained
+    comparisons raise TypeError. Values beside an expression become literals as by `lit`. It shows itself as SQL text
+    that `sql` reads as the same expression.
 
     Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
 
     >>> import prejoin
-    >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_null()
-    probe.ts >= build.valid_from AND build.code IS NOT NULL
+    >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_in(["x", "y"])
+    probe.ts >= build.valid_from AND build.code NOT IN ('x', 'y')
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -321,6 +320,7 @@ class Expr:
     def __rtruediv__(self, other: Operand, /) -> Expr: ...
     def __mod__(self, other: Operand, /) -> Expr: ...
     def __rmod__(self, other: Operand, /) -> Expr: ...
+    def __neg__(self) -> Expr: ...
     def __bool__(self) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def is_null(self) -> Expr:
@@ -328,6 +328,45 @@ class Expr:
 
     def is_not_null(self) -> Expr:
         """True where the value is not null."""
+
+    def is_true(self) -> Expr:
+        """True where the condition is true, false where it is false or null."""
+
+    def is_false(self) -> Expr:
+        """True where the condition is false, false where it is true or null."""
+
+    def is_distinct_from(self, other: Operand) -> Expr:
+        """Like !=, but null is a value: equal to null and to nothing else."""
+
+    def is_not_distinct_from(self, other: Operand) -> Expr:
+        """Like ==, but null is a value: equal to null and to nothing else."""
+
+    def is_in(self, values: Iterable[Operand]) -> Expr:
+        """True where the value equals one of `values`, an iterable of literals and expressions, or a pyarrow array.
+
+        Null where the value is null, and where nothing is equal beside a null in `values`; false for no values at all.
+        """
+
+    def between(self, low: Operand, high: Operand) -> Expr:
+        """True where the value is at least `low` and at most `high`."""
+
+    def like(self, pattern: Operand) -> Expr:
+        """True where the text matches `pattern`, in which % is any text and _ any character.
+
+        A backslash takes the next character as it is.
+        """
+
+    def ilike(self, pattern: Operand) -> Expr:
+        """`like` where upper and lower case are the same."""
+
+    def cast(self, to: pa.DataType | str) -> Expr:
+        """The value as another type: a pyarrow.DataType or the name of a type in SQL.
+
+        A value that does not fit is an ExecutionError.
+        """
+
+    def try_cast(self, to: pa.DataType | str) -> Expr:
+        """`cast`, but null where a value does not fit."""
 
 @final
 class Session:
@@ -407,7 +446,7 @@ class HashJoin:
     on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     null_equal: whether null matches null; one bool, or one for each key.
-    where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+    where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
         list keeps the row count.
     limit: largest number of output rows.
@@ -449,7 +488,7 @@ class HashJoin:
         how: _How = "inner",
         *,
         null_equal: bool | Sequence[bool] | None = None,
-        where: Expr | None = None,
+        where: Expr | str | None = None,
         projection: Iterable[str | int] | None = None,
         limit: int | None = None,
         mode: _Mode = "collect_left",
@@ -568,7 +607,7 @@ class HashJoin:
         """The residual predicate, else None."""
 
     @where.setter
-    def where(self, where: Expr | None) -> None: ...
+    def where(self, where: Expr | str | None) -> None: ...
     @property
     def projection(self) -> list[int] | None:
         """Output columns as positions in (build columns, probe columns), else None."""
@@ -634,7 +673,7 @@ def join(
     on: str | Sequence[str] | Mapping[str, str] | None = None,
     how: _How = "inner",
     *,
-    where: Expr | None = None,
+    where: Expr | str | None = None,
     select: Sequence[str] | Mapping[str, str] | None = None,
     suffix: str = "_right",
     coalesce: bool | None = None,
@@ -651,7 +690,7 @@ def join(
     build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
     on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
     how: which rows come out. left keeps probe rows, right keeps build rows.
-    where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+    where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
         or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
         [] keeps the row count.
@@ -681,15 +720,27 @@ def col(name: str) -> Expr:
     Raises PlanError for a name without its side.
     """
 
-def lit(
-    value: bool | float | str | bytes | datetime.date | datetime.time | datetime.timedelta | decimal.Decimal | None,
-) -> Expr:
-    """A constant: None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal.
+def lit(value: Any) -> Expr:
+    """A constant: a value of Python, a scalar of numpy, or a pyarrow.Scalar.
 
-    A datetime with a zone is an instant, one without is local time. pandas' Timestamp and Timedelta keep their
-    nanoseconds, integers of numpy are integers.
+    Python's are None, bool, int, float, str, bytes, date, datetime, time, timedelta and Decimal; a scalar is of one of
+    these kinds, or an interval. A datetime with a zone is an instant, one without is local time. pandas' Timestamp and
+    Timedelta keep their nanoseconds. Months and days are a pyarrow interval, or `sql("interval '1 month'")`.
 
     Raises TypeError for other values, PlanError for a number that is too large.
+    """
+
+def sql(text: str) -> Expr:
+    """A condition, or a part of one, from SQL text.
+
+    A column is `build.x`, `probe.y` or `"build"."my x"`; a name without its side is the one side's that has it. The
+    language is in docs/predicates.md. Wherever a condition is taken, its text is taken as well.
+
+    Raises PlanError, with line and column, for text that is not of the language.
+
+    >>> import prejoin
+    >>> prejoin.sql("probe.ts < build.since + interval '1' hour") & (prejoin.col("build.n") > 0)
+    probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
     """
 
 def read_all(source: Any, schema: ArrowSchemaExportable | None = None, pool: MemoryPool | None = None) -> pa.Table:

@@ -3,13 +3,16 @@
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, Datum, new_empty_array};
+use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
 use super::compare::Value;
-use super::kind::{Kind, value_type};
-use super::tree::ArithmeticOp;
+use super::kind::{Kind, finer, has_offset, offset_zone, value_type};
+use super::literal::Literal;
+use super::temporal::NANOS;
+use super::time;
+use super::tree::{ArithmeticOp, Expr};
 use crate::error::{Error, Result};
 
 /// One operation between two types, chosen once at bind.
@@ -22,17 +25,121 @@ pub(super) struct Arithmetic {
     text: String,
 }
 
+/// How fine the spans of an operand are: those of an interval literal are known, those of a column may have any part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Span {
+    /// Whole days, or no span of time.
+    Days,
+    Seconds,
+    Millis,
+    Micros,
+    Nanos,
+}
+
+impl Span {
+    pub(super) fn of(expr: &Expr, data_type: &DataType) -> Span {
+        match (expr, value_type(data_type)) {
+            (Expr::Literal(Literal::Interval { nanos, .. }), DataType::Interval(_)) => {
+                let nanos = i128::from(*nanos);
+                [(Span::Days, DAY), (Span::Seconds, NANOS), (Span::Millis, 1_000_000), (Span::Micros, 1_000)]
+                    .into_iter()
+                    .find_map(|(span, one)| (nanos % one == 0).then_some(span))
+                    .unwrap_or(Span::Nanos)
+            }
+            (_, DataType::Interval(IntervalUnit::DayTime)) => Span::Millis,
+            // Nanoseconds reach from 1677 to 2262 only, which dates like 9999-12-31 do not fit.
+            (_, DataType::Interval(IntervalUnit::MonthDayNano)) => Span::Micros,
+            _ => Span::Days,
+        }
+    }
+
+    fn unit(self) -> TimeUnit {
+        match self {
+            Span::Days | Span::Seconds => TimeUnit::Second,
+            Span::Millis => TimeUnit::Millisecond,
+            Span::Micros => TimeUnit::Microsecond,
+            Span::Nanos => TimeUnit::Nanosecond,
+        }
+    }
+}
+
+/// Nanoseconds of a day.
+const DAY: i128 = 86_400 * NANOS;
+
+/// A literal operand beside one of type `other`.
+pub(super) fn beside(literal: &Literal, other: &DataType) -> Result<ArrayRef> {
+    match (literal, Kind::of(other)) {
+        // A float stays one beside an integer: `/ 2.0` is no integer division.
+        (Literal::Float(_), _) if other.is_integer() => literal.to_array(),
+        // A span without months is a count of units where days are 24 hours, which is much the quicker kernel.
+        (Literal::Interval { days, .. }, Kind::Timestamp { .. }) if *days == 0 || has_fixed_days(other) => {
+            literal.as_duration().unwrap_or_else(|| literal.clone()).to_array()
+        }
+        (Literal::Interval { months, days, nanos }, Kind::Date32 | Kind::Date64) => {
+            let (more, nanos) = ((i128::from(*nanos) / DAY) as i32, (i128::from(*nanos) % DAY) as i64);
+            let days = days.checked_add(more).ok_or_else(|| Error::Plan(format!("{literal} has too many days")))?;
+            Literal::Interval { months: *months, days, nanos }.to_array()
+        }
+        _ => literal.to_array_beside(other),
+    }
+}
+
+fn has_fixed_days(timestamp: &DataType) -> bool {
+    match timestamp {
+        DataType::Timestamp(_, Some(zone)) => has_offset(zone),
+        _ => true,
+    }
+}
+
+/// What to do about operands that do not go together.
+pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
+    let named = |data_type: &DataType| !has_fixed_days(value_type(data_type));
+    let kinds = (Kind::of(value_type(left)), Kind::of(value_type(right)));
+    match kinds {
+        (_, Kind::Interval) if named(left) => {
+            ": days of a zone differ in length; add hours, or cast to a timestamp in UTC"
+        }
+        (Kind::Interval, _) if named(right) => {
+            ": days of a zone differ in length; add hours, or cast to a timestamp in UTC"
+        }
+        (Kind::Date32 | Kind::Date64, Kind::Number) => "; add INTERVAL '1' DAY and the like to a date",
+        _ => "",
+    }
+}
+
+/// The type of the negative of a type, if it has one.
+pub(super) fn negated(data_type: &DataType) -> Option<DataType> {
+    match Kind::of(data_type) {
+        Kind::Null => Some(DataType::Int64),
+        Kind::Number if data_type.is_integer() => Some(DataType::Int64),
+        Kind::Float => Some(DataType::Float64),
+        Kind::Number | Kind::Duration | Kind::Interval => Some(data_type.clone()),
+        _ => None,
+    }
+}
+
+pub(super) fn negate(value: &Value, to: &DataType, text: &str) -> Result<Value> {
+    let negative = value.cast(to).and_then(|value| Ok(numeric::neg(&value.array)?));
+    match negative {
+        Ok(array) => Ok(Value { array, scalar: value.scalar }),
+        Err(Error::Arrow(error)) => Err(Error::Execution(format!("{text} does not fit its type, {to}: {error}"))),
+        Err(other) => Err(other),
+    }
+}
+
 impl Arithmetic {
     /// The operation between two types and the type of its result, if there is one.
     pub(super) fn between(
         op: ArithmeticOp,
         left: &DataType,
         right: &DataType,
+        span: Span,
         text: String,
     ) -> Option<(Arithmetic, DataType)> {
-        let (left, right) = operand_types(value_type(left), value_type(right))?;
-        // Arrow's kernel itself says which types it takes and gives.
-        let result = kernel(op, &new_empty_array(&left), &new_empty_array(&right)).ok()?;
+        let (left, right) = operand_types(op, value_type(left), value_type(right), span)?;
+        let scalar = |data_type: &DataType| Value { array: new_empty_array(data_type), scalar: false };
+        // The kernel itself says which types it takes and gives.
+        let result = kernel(op, &scalar(&left), &scalar(&right)).ok()?;
         Some((Arithmetic { op, left, right, text }, result.data_type().clone()))
     }
 
@@ -42,7 +149,7 @@ impl Arithmetic {
             if matches!(self.op, ArithmeticOp::Div | ArithmeticOp::Rem) && divides_by_float_zero(&left, &right) {
                 return Err(ArrowError::DivideByZero.into());
             }
-            Ok(kernel(self.op, &left, &right)?)
+            kernel(self.op, &left, &right)
         };
         match both(left, right) {
             Ok(array) => Ok(Value { array, scalar: left.scalar && right.scalar }),
@@ -58,25 +165,28 @@ impl Arithmetic {
     }
 }
 
-fn kernel(op: ArithmeticOp, left: &dyn Datum, right: &dyn Datum) -> Result<ArrayRef, ArrowError> {
-    match op {
+fn kernel(op: ArithmeticOp, left: &Value, right: &Value) -> Result<ArrayRef> {
+    if let (DataType::Time64(_), _) | (_, DataType::Time64(_)) = (left.array.data_type(), right.array.data_type()) {
+        return time::kernel(op, left, right);
+    }
+    Ok(match op {
         ArithmeticOp::Add => numeric::add(left, right),
         ArithmeticOp::Sub => numeric::sub(left, right),
         ArithmeticOp::Mul => numeric::mul(left, right),
         ArithmeticOp::Div => numeric::div(left, right),
         ArithmeticOp::Rem => numeric::rem(left, right),
-    }
+    }?)
 }
 
 /// The types to which both operands are brought.
-fn operand_types(left: &DataType, right: &DataType) -> Option<(DataType, DataType)> {
+fn operand_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -> Option<(DataType, DataType)> {
     use DataType::*;
     let same = |data_type: DataType| Some((data_type.clone(), data_type));
     match (Kind::of(left), Kind::of(right)) {
         (Kind::Null, Kind::Null) => same(Int64),
         // Null takes the type of the other operand.
-        (Kind::Null, _) => operand_types(right, right),
-        (_, Kind::Null) => operand_types(left, left),
+        (Kind::Null, _) => operand_types(op, right, right, span),
+        (_, Kind::Null) => operand_types(op, left, left, span),
         (Kind::Float, Kind::Float) => same(Float64),
         (Kind::Number, Kind::Float) if left.is_integer() => same(Float64),
         (Kind::Float, Kind::Number) if right.is_integer() => same(Float64),
@@ -97,11 +207,72 @@ fn operand_types(left: &DataType, right: &DataType) -> Option<(DataType, DataTyp
             };
             Some((decimal(left), decimal(right)))
         }
-        (Kind::Timestamp { zoned: l }, Kind::Timestamp { zoned: r }) if l != r => None,
-        (Kind::Timestamp { .. } | Kind::Duration, Kind::Timestamp { .. } | Kind::Duration) => {
-            Some((left.clone(), right.clone()))
+        _ => span_types(op, left, right, span),
+    }
+}
+
+/// The same for dates, times and spans of time.
+fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -> Option<(DataType, DataType)> {
+    use ArithmeticOp::{Add, Mul, Sub};
+    use DataType::*;
+    let swapped = || span_types(op, right, left, span).map(|(right, left)| (left, right));
+    let interval = |unit| Interval(unit);
+    match (op, left, right) {
+        (Sub, Timestamp(l, l_zone), Timestamp(r, r_zone)) if l_zone.is_some() == r_zone.is_some() => {
+            let common = instant(finer(*l, *r), l_zone.is_some());
+            Some((common.clone(), common))
         }
+        (Sub, Date32, Date32) | (Sub, Date64, Date64) => Some((left.clone(), right.clone())),
+        (Sub, Date32 | Date64, Date32 | Date64 | Timestamp(_, None)) | (Sub, Timestamp(_, None), Date32 | Date64) => {
+            let unit = finer(date_unit(left), date_unit(right));
+            Some((Timestamp(unit, None), Timestamp(unit, None)))
+        }
+        (Add | Sub, Timestamp(unit, zone), Duration(span)) => {
+            let unit = finer(*unit, *span);
+            Some((instant(unit, zone.is_some()), Duration(unit)))
+        }
+        (Add | Sub, Timestamp(unit, zone), Interval(_)) if has_fixed_days(left) => {
+            Some((Timestamp(finer(*unit, span.unit()), zone.as_deref().map(offset_zone)), right.clone()))
+        }
+        (Add | Sub, Date32 | Date64, Duration(span)) => {
+            let unit = finer(date_unit(left), *span);
+            Some((Timestamp(unit, None), Duration(unit)))
+        }
+        (Add | Sub, Date32 | Date64, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
+        (Add | Sub, Date32 | Date64, Interval(_)) => {
+            Some((Timestamp(finer(date_unit(left), span.unit()), None), right.clone()))
+        }
+        (Add | Sub, Time32(_) | Time64(_), Duration(_)) => {
+            Some((Time64(TimeUnit::Nanosecond), Duration(TimeUnit::Nanosecond)))
+        }
+        (Add | Sub, Time32(_) | Time64(_), Interval(_)) => {
+            Some((Time64(TimeUnit::Nanosecond), interval(IntervalUnit::MonthDayNano)))
+        }
+        (Sub, Time32(_) | Time64(_), Time32(_) | Time64(_)) => {
+            Some((Time64(TimeUnit::Nanosecond), Time64(TimeUnit::Nanosecond)))
+        }
+        (Add, Duration(_) | Interval(_), Timestamp(..) | Date32 | Date64 | Time32(_) | Time64(_)) => swapped(),
+        (Add | Sub, Duration(l), Duration(r)) => Some((Duration(finer(*l, *r)), Duration(finer(*l, *r)))),
+        (Add | Sub, Interval(l), Interval(r)) => {
+            let common = interval(if l == r { *l } else { IntervalUnit::MonthDayNano });
+            Some((common.clone(), common))
+        }
+        (Mul, Interval(_), number) if number.is_integer() => Some((left.clone(), Int64)),
+        (Mul, number, Interval(_)) if number.is_integer() => Some((Int64, right.clone())),
         _ => None,
+    }
+}
+
+/// A timestamp whose zone, if any, Arrow reads: another zone is the same instant.
+fn instant(unit: TimeUnit, zoned: bool) -> DataType {
+    DataType::Timestamp(unit, zoned.then(|| offset_zone("UTC")))
+}
+
+fn date_unit(data_type: &DataType) -> TimeUnit {
+    match data_type {
+        DataType::Timestamp(unit, _) => *unit,
+        DataType::Date64 => TimeUnit::Millisecond,
+        _ => TimeUnit::Second,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use arrow_arith::arity::unary;
+use arrow_arith::boolean;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, UInt64Type,
@@ -11,17 +12,17 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
 use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 use super::kind::{Kind, scale, value_type};
 use super::tree::CompareOp;
-use crate::error::Result;
+use crate::error::{Result, internal_err};
 
 /// Rows of an operand: one per pair, or one for all of them.
-#[derive(Debug)]
-pub(super) struct Value {
-    pub(super) array: ArrayRef,
-    pub(super) scalar: bool,
+#[derive(Debug, Clone)]
+pub(crate) struct Value {
+    pub(crate) array: ArrayRef,
+    pub(crate) scalar: bool,
 }
 
 impl Datum for Value {
@@ -66,6 +67,8 @@ pub(super) enum Comparison {
     IntegerFloat,
     /// The other way round.
     FloatInteger,
+    /// Dates, which are their midnight: both cast to timestamps, then compared as those.
+    Dates { left: DataType, right: DataType, then: Box<Comparison> },
 }
 
 impl Comparison {
@@ -75,7 +78,7 @@ impl Comparison {
         let plain = |to: DataType| Comparison::Arrow { left: Some(to.clone()), right: Some(to) };
         Some(match (Kind::of(l), Kind::of(r)) {
             (Kind::Null, _) | (_, Kind::Null) => Comparison::Null,
-            (Kind::Other, _) | (_, Kind::Other) => return None,
+            (Kind::Other | Kind::Interval, _) | (_, Kind::Other | Kind::Interval) => return None,
             (Kind::Float, Kind::Float) if l == r && *l == DataType::Float32 => Comparison::Float(DataType::Float32),
             (Kind::Float, Kind::Float) => Comparison::Float(DataType::Float64),
             _ if l == r => Comparison::Arrow { left: unless_arrow_reads(left), right: unless_arrow_reads(right) },
@@ -103,6 +106,12 @@ impl Comparison {
                 scaled(l, r)
             }
             (Kind::Time, Kind::Time) | (Kind::Duration, Kind::Duration) => scaled(l, r),
+            (Kind::Date32 | Kind::Date64, Kind::Date32 | Kind::Date64 | Kind::Timestamp { zoned: false })
+            | (Kind::Timestamp { zoned: false }, Kind::Date32 | Kind::Date64) => {
+                let (left, right) = (midnight(l), midnight(r));
+                let then = Box::new(Comparison::between(&left, &right)?);
+                Comparison::Dates { left, right, then }
+            }
             _ => return None,
         })
     }
@@ -110,6 +119,11 @@ impl Comparison {
     /// Compares row by row: one row if both operands are one for all, else `rows`.
     pub(super) fn evaluate(&self, op: CompareOp, left: &Value, right: &Value, rows: usize) -> Result<BooleanArray> {
         let len = if left.scalar && right.scalar { 1 } else { rows };
+        if let CompareOp::Distinct | CompareOp::NotDistinct = op {
+            let equal = self.evaluate(CompareOp::Eq, left, right, rows)?;
+            let same = not_distinct(&equal, left, right)?;
+            return Ok(if op == CompareOp::Distinct { boolean::not(&same)? } else { same });
+        }
         if *self == Comparison::Null || left.is_null_scalar() || right.is_null_scalar() {
             return Ok(BooleanArray::new_null(len));
         }
@@ -132,6 +146,9 @@ impl Comparison {
                 let (l, r) = (wide_numbers(left)?, wide_numbers(right)?);
                 let order = scaled_order_256(*left_scale, *right_scale);
                 Ok(by_order(op, len, left, right, |i, j| order(l[i], r[j])))
+            }
+            Comparison::Dates { left: to_left, right: to_right, then } => {
+                then.evaluate(op, &left.cast(to_left)?, &right.cast(to_right)?, rows)
             }
             Comparison::IntegerFloat => {
                 let (l, r) = (whole_numbers(left)?, right.cast(&DataType::Float64)?);
@@ -172,13 +189,40 @@ fn is_long(integer: &DataType) -> bool {
     integer.primitive_width() == Some(8)
 }
 
+/// The timestamp type that holds every date of a type.
+fn midnight(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Date32 => DataType::Timestamp(TimeUnit::Second, None),
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        other => other.clone(),
+    }
+}
+
 fn scaled(left: &DataType, right: &DataType) -> Comparison {
     let wide = [left, right].iter().any(|t| matches!(t, DataType::Decimal256(..)));
     Comparison::Scaled { left: scale(left), right: scale(right), wide }
 }
 
+/// Both null, or neither and equal.
+fn not_distinct(equal: &BooleanArray, left: &Value, right: &Value) -> Result<BooleanArray> {
+    let equal = match equal.nulls() {
+        Some(valid) => equal.values() & valid.inner(),
+        None => equal.values().clone(),
+    };
+    let null = |value: &Value| -> Result<BooleanBuffer> {
+        let null = boolean::is_null(&value.array)?;
+        Ok(match (value.scalar && null.len() != equal.len(), null.value(0)) {
+            (false, _) => null.values().clone(),
+            (true, true) => BooleanBuffer::new_set(equal.len()),
+            (true, false) => BooleanBuffer::new_unset(equal.len()),
+        })
+    };
+    Ok(BooleanArray::new(&(&null(left)? & &null(right)?) | &equal, None))
+}
+
 fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArray> {
     Ok(match op {
+        CompareOp::Distinct | CompareOp::NotDistinct => return internal_err!("{op} is made of = and IS NULL"),
         CompareOp::Eq => cmp::eq(left, right),
         CompareOp::Ne => cmp::neq(left, right),
         CompareOp::Lt => cmp::lt(left, right),
@@ -189,7 +233,7 @@ fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArr
 }
 
 /// Floats whose total order is the order of our semantics: one NaN, above all numbers, and one zero.
-fn canonical(value: &Value, to: &DataType) -> Result<Value> {
+pub(super) fn canonical(value: &Value, to: &DataType) -> Result<Value> {
     let floats = value.cast(to)?;
     // Adding +0.0 turns -0.0 into 0.0 and changes nothing else.
     let array: ArrayRef = match to {
@@ -273,10 +317,10 @@ fn by_order(
     // One bit per order that passes: less, equal, greater.
     let passing = match op {
         CompareOp::Lt => 0b001,
-        CompareOp::Eq => 0b010,
+        CompareOp::Eq | CompareOp::NotDistinct => 0b010,
         CompareOp::Le => 0b011,
         CompareOp::Gt => 0b100,
-        CompareOp::Ne => 0b101,
+        CompareOp::Ne | CompareOp::Distinct => 0b101,
         CompareOp::Ge => 0b110,
     };
     let (step_left, step_right) = (left.step(), right.step());

@@ -19,7 +19,9 @@ pub(super) enum Kind {
         zoned: bool,
     },
     Duration,
-    /// Types without a comparison: nested ones, intervals.
+    /// Months, days and time: for arithmetic, without a comparison.
+    Interval,
+    /// Nested types.
     Other,
 }
 
@@ -39,6 +41,7 @@ impl Kind {
             Time32(_) | Time64(_) => Kind::Time,
             Timestamp(_, zone) => Kind::Timestamp { zoned: zone.is_some() },
             Duration(_) => Kind::Duration,
+            Interval(_) => Kind::Interval,
             _ => Kind::Other,
         }
     }
@@ -63,6 +66,11 @@ pub(super) fn scale(data_type: &DataType) -> i8 {
     }
 }
 
+/// The finer of two units.
+pub(super) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
+    if unit_scale(a) >= unit_scale(b) { a } else { b }
+}
+
 /// Decimal digits after the point of seconds.
 pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
     match unit {
@@ -71,4 +79,15 @@ pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
         TimeUnit::Microsecond => 6,
         TimeUnit::Nanosecond => 9,
     }
+}
+
+/// True for the zones whose rules need no database: UTC by its names, and offsets.
+pub(super) fn has_offset(zone: &str) -> bool {
+    zone.starts_with(['+', '-'])
+        || ["UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"].iter().any(|name| name.eq_ignore_ascii_case(zone))
+}
+
+/// A zone that Arrow reads without a database: an offset as it is, else UTC.
+pub(super) fn offset_zone(zone: &str) -> std::sync::Arc<str> {
+    if zone.starts_with(['+', '-']) { zone.into() } else { "+00:00".into() }
 }

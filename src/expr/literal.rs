@@ -2,15 +2,28 @@
 
 use std::sync::Arc;
 
+use arrow_array::types::IntervalMonthDayNanoType;
+#[cfg(feature = "python")]
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Float32Array, Float64Array, NullArray, StringArray, make_array,
+    Array,
+    cast::AsArray,
+    types::{Date32Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt64Type},
+};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Float32Array, Float64Array, IntervalMonthDayNanoArray, NullArray, StringArray,
+    make_array,
 };
 use arrow_buffer::{Buffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_data::ArrayData;
+#[cfg(feature = "python")]
+use arrow_schema::{ArrowError, IntervalUnit};
 use arrow_schema::{DataType, TimeUnit};
 
+#[cfg(feature = "python")]
+use super::kind::value_type;
 use super::kind::{Kind, scale, unit_scale};
+use super::temporal::NANOS;
 use crate::error::{Result, plan_err};
 
 /// A constant of an expression. Equality is of the stored bits, so that NaN equals itself.
@@ -61,6 +74,15 @@ pub enum Literal {
         /// The unit.
         unit: TimeUnit,
     },
+    /// A span of calendar months, days and time, each with its own sign.
+    Interval {
+        /// Whole months.
+        months: i32,
+        /// Whole days.
+        days: i32,
+        /// Nanoseconds.
+        nanos: i64,
+    },
 }
 
 impl PartialEq for Literal {
@@ -79,6 +101,9 @@ impl PartialEq for Literal {
             | (Duration { value: a, unit: u }, Duration { value: b, unit: v }) => (a, u) == (b, v),
             (Timestamp { value: a, unit: u, zone: y }, Timestamp { value: b, unit: v, zone: z }) => {
                 (a, u, y) == (b, v, z)
+            }
+            (Interval { months: a, days: b, nanos: c }, Interval { months: x, days: y, nanos: z }) => {
+                (a, b, c) == (x, y, z)
             }
             _ => false,
         }
@@ -132,7 +157,75 @@ impl Literal {
                 return in_range(*value, &DataType::Timestamp(*unit, zone.clone()));
             }
             Literal::Duration { value, unit } => return in_range(*value, &DataType::Duration(*unit)),
+            Literal::Interval { months, days, nanos } => {
+                let value = IntervalMonthDayNanoType::make_value(*months, *days, *nanos);
+                Arc::new(IntervalMonthDayNanoArray::from(vec![value]))
+            }
         })
+    }
+
+    /// An interval without months as a duration in the coarsest unit that holds it, its days of 24 hours.
+    pub(super) fn as_duration(&self) -> Option<Literal> {
+        let Literal::Interval { months: 0, days, nanos } = self else { return None };
+        let total = i128::from(*days) * 86_400 * NANOS + i128::from(*nanos);
+        let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
+        units.into_iter().find_map(|unit| {
+            let one = 10i128.pow(9 - unit_scale(unit) as u32);
+            let value = i64::try_from(total / one).ok().filter(|_| total % one == 0)?;
+            Some(Literal::Duration { value, unit })
+        })
+    }
+
+    /// The first row of `array` as a literal; `None` for a type that has none.
+    #[cfg(feature = "python")]
+    pub(crate) fn from_array(array: &ArrayRef) -> Result<Option<Literal>> {
+        if array.logical_null_count() > 0 {
+            return Ok(Some(Literal::Null));
+        }
+        let options = CastOptions { safe: false, ..Default::default() };
+        let as_type = |to: &DataType| cast_with_options(array, to, &options);
+        let long = || Ok::<_, ArrowError>(as_type(&DataType::Int64)?.as_primitive::<Int64Type>().value(0));
+        let data_type = value_type(array.data_type());
+        Ok(Some(match data_type {
+            DataType::Null => Literal::Null,
+            DataType::Boolean => Literal::Boolean(as_type(data_type)?.as_boolean().value(0)),
+            DataType::UInt64 => Literal::Integer(as_type(data_type)?.as_primitive::<UInt64Type>().value(0).into()),
+            t if t.is_integer() => Literal::Integer(long()?.into()),
+            t if t.is_floating() => Literal::Float(as_type(&DataType::Float64)?.as_primitive::<Float64Type>().value(0)),
+            t @ (DataType::Decimal32(..)
+            | DataType::Decimal64(..)
+            | DataType::Decimal128(..)
+            | DataType::Decimal256(..)) => {
+                let wide = as_type(&DataType::Decimal256(76, scale(t)))?;
+                Literal::Decimal { value: wide.as_primitive::<Decimal256Type>().value(0), scale: scale(t) }
+            }
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                Literal::Text(as_type(&DataType::LargeUtf8)?.as_string::<i64>().value(0).to_owned())
+            }
+            DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+                Literal::Binary(as_type(&DataType::LargeBinary)?.as_binary::<i64>().value(0).to_vec())
+            }
+            DataType::Date32 => Literal::Date(as_type(data_type)?.as_primitive::<Date32Type>().value(0)),
+            DataType::Date64 => match long()? {
+                ms if ms % 86_400_000 == 0 && i32::try_from(ms / 86_400_000).is_ok() => {
+                    Literal::Date((ms / 86_400_000) as i32)
+                }
+                value => Literal::Timestamp { value, unit: TimeUnit::Millisecond, zone: None },
+            },
+            DataType::Time32(unit) => Literal::Time {
+                value: as_type(&DataType::Int32)?.as_primitive::<Int32Type>().value(0).into(),
+                unit: *unit,
+            },
+            DataType::Time64(unit) => Literal::Time { value: long()?, unit: *unit },
+            DataType::Timestamp(unit, zone) => Literal::Timestamp { value: long()?, unit: *unit, zone: zone.clone() },
+            DataType::Duration(unit) => Literal::Duration { value: long()?, unit: *unit },
+            DataType::Interval(_) => {
+                let value = as_type(&DataType::Interval(IntervalUnit::MonthDayNano))?;
+                let value = value.as_primitive::<IntervalMonthDayNanoType>().value(0);
+                Literal::Interval { months: value.months, days: value.days, nanos: value.nanoseconds }
+            }
+            _ => return Ok(None),
+        }))
     }
 
     /// One row of type `other` if it holds the value exactly, else of a type that compares with `other` by value.
@@ -175,8 +268,24 @@ impl Literal {
                 cast_with_options(&self.to_array()?, other, &options).ok()
             }
             (Literal::Date(days), Kind::Date64) => stored(i256::from(i64::from(*days) * 86_400_000), other),
+            (Literal::Date(days), Kind::Timestamp { zoned: false }) => {
+                rescaled(i256::from(i64::from(*days) * 86_400), 0, other)
+            }
+            (Literal::Timestamp { value, unit, zone: None }, Kind::Date32) => {
+                let day = 86_400 * 10i64.pow(unit_scale(*unit) as u32);
+                (value % day == 0).then(|| stored(i256::from(value / day), other)).flatten()
+            }
+            (Literal::Timestamp { value, unit, zone: None }, Kind::Date64) => {
+                rescaled(i256::from(*value), unit_scale(*unit) - 3, other)
+            }
             (Literal::Time { value, unit }, Kind::Time) | (Literal::Duration { value, unit }, Kind::Duration) => {
                 rescaled(i256::from(*value), unit_scale(*unit), other)
+            }
+            (Literal::Interval { .. }, Kind::Duration) => {
+                let Some(duration) = self.as_duration() else {
+                    return plan_err!("{self} has months, which have no fixed length, but stands beside {other}");
+                };
+                return duration.to_array_beside(other);
             }
             (Literal::Timestamp { value, unit, zone }, Kind::Timestamp { zoned }) if zoned == zone.is_some() => {
                 rescaled(i256::from(*value), unit_scale(*unit), other)

@@ -1,6 +1,7 @@
 //! The predicate language: conditions over the columns of both sides of a join.
 //!
-//! An [`Expr`] is a plain tree of public enums, made by [`build`], [`probe`] and [`lit`] and the methods of [`Expr`].
+//! An [`Expr`] is a plain tree of public enums, made by [`build`], [`probe`] and [`lit`] and the methods of [`Expr`], or
+//! read from SQL text by [`Expr::parse_sql`], which its `Display` writes.
 //! [`Expr::bind`] checks it against both schemas and gives a [`Predicate`], which evaluates pairs of rows.
 //!
 //! ```
@@ -32,36 +33,56 @@
 //! - **Literals** compare by value too, whatever the column's type can hold. A decimal literal beside a float is the
 //!   nearest float of that type; a float literal beside a decimal is the shortest decimal that reads as that float.
 //! - **Timestamps** compare by instant over units and zones, but one with a zone and one without do not compare. Times
-//!   and durations compare over units. A date compares with dates of its own type.
+//!   and durations compare over units. A date is its midnight, beside timestamps without a zone too.
 //! - **Text** is one kind over Utf8, LargeUtf8, Utf8View; so is binary, with FixedSizeBinary. Both compare by bytes.
 //!   Dictionary and run-end-encoded columns compare by their values.
 //! - **Arithmetic** on integers gives Int64, or UInt64 where both are unsigned and one is UInt64; with a float it gives
 //!   Float64; decimals follow Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal and division by
 //!   zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution).
+//! - **Spans.** Timestamps and dates plus and minus intervals go by calendar months, then days of 24 hours, then time; in
+//!   a zone other than UTC or an offset only hours and less are added. Differences are durations, which compare with
+//!   interval literals without months. Times go around at midnight.
+//! - **Casts** are Arrow's: [`Error::Execution`](crate::Error::Execution) where a value does not fit, or null if so asked.
 
 mod arithmetic;
 mod bind;
+mod cast;
 mod compare;
 mod display;
+mod in_list;
 mod kind;
+mod like;
 mod literal;
+mod position;
 mod predicate;
+mod sql;
+#[cfg(test)]
+mod sql_tests;
+mod temporal;
 #[cfg(test)]
 mod tests;
+mod time;
 mod tree;
+mod type_name;
 
+pub(crate) use compare::Value;
 pub use literal::Literal;
+pub use position::TextPosition;
 pub use predicate::Predicate;
+pub(crate) use sql::type_named;
 pub use tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
+#[cfg(feature = "python")]
+pub(crate) use type_name::is_cast_target;
+pub(crate) use type_name::name_of as type_name;
 
 /// A column of the build side, by name or by position.
 pub fn build(column: impl Into<ColumnId>) -> Expr {
-    Expr::Column(ColumnRef { side: Side::Build, id: column.into() })
+    Expr::Column(ColumnRef { side: Some(Side::Build), id: column.into(), at: None })
 }
 
 /// A column of the probe side, by name or by position.
 pub fn probe(column: impl Into<ColumnId>) -> Expr {
-    Expr::Column(ColumnRef { side: Side::Probe, id: column.into() })
+    Expr::Column(ColumnRef { side: Some(Side::Probe), id: column.into(), at: None })
 }
 
 /// A constant. `None` is null.

@@ -1,8 +1,12 @@
 //! The expression tree and the methods that make it.
 
+use std::hash::{Hash, Hasher};
 use std::ops;
 
+use arrow_schema::DataType;
+
 use super::literal::Literal;
+use super::position::TextPosition;
 
 /// Deepest tree that [`Expr::bind`] accepts. Chains of `and` and `or` are flat and count once.
 pub const MAX_DEPTH: usize = 128;
@@ -44,15 +48,31 @@ impl From<usize> for ColumnId {
 }
 
 /// A column of one side.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct ColumnRef {
-    /// The side that has the column.
-    pub side: Side,
+    /// The side that has the column; `None` for whichever one has it alone.
+    pub side: Option<Side>,
     /// Which of its columns.
     pub id: ColumnId,
+    /// Where an SQL text names it, for errors. Equality looks past it.
+    pub at: Option<TextPosition>,
 }
 
-/// The six comparisons.
+impl PartialEq for ColumnRef {
+    fn eq(&self, other: &Self) -> bool {
+        (self.side, &self.id) == (other.side, &other.id)
+    }
+}
+
+impl Eq for ColumnRef {}
+
+impl Hash for ColumnRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.side, &self.id).hash(state);
+    }
+}
+
+/// The comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompareOp {
@@ -68,6 +88,10 @@ pub enum CompareOp {
     Gt,
     /// `>=`
     Ge,
+    /// `IS DISTINCT FROM`: `<>` where null is a value, so never null itself.
+    Distinct,
+    /// `IS NOT DISTINCT FROM`: `=` where null is a value, so never null itself.
+    NotDistinct,
 }
 
 /// Arithmetic between two numbers.
@@ -120,6 +144,46 @@ pub enum Expr {
     Not(Box<Expr>),
     /// True where the operand is null, else false.
     IsNull(Box<Expr>),
+    /// True where the operand is true, else false.
+    IsTrue(Box<Expr>),
+    /// True where the operand is false, else false.
+    IsFalse(Box<Expr>),
+    /// Unary minus, null where the operand is null.
+    Negate(Box<Expr>),
+    /// True where one of the list is equal, else null where the operand or one of the list is null, else false.
+    In {
+        /// The value looked for.
+        value: Box<Expr>,
+        /// What it may equal.
+        list: Vec<Expr>,
+    },
+    /// `value >= low AND value <= high`.
+    Between {
+        /// The value tested.
+        value: Box<Expr>,
+        /// Least value that passes.
+        low: Box<Expr>,
+        /// Greatest value that passes.
+        high: Box<Expr>,
+    },
+    /// Whether a text matches a pattern, in which `%` is any text, `_` any character and `\\` takes the next one as it is.
+    Like {
+        /// The text.
+        value: Box<Expr>,
+        /// The pattern, a text as well.
+        pattern: Box<Expr>,
+        /// Upper and lower case are the same.
+        ignore_case: bool,
+    },
+    /// The value as another type.
+    Cast {
+        /// The value.
+        value: Box<Expr>,
+        /// The type asked for: a primitive type, text or bytes.
+        to: DataType,
+        /// Null instead of an error where a value does not fit.
+        or_null: bool,
+    },
 }
 
 /// Comparisons and connectives; arithmetic is by the operators `+ - * / %`.
@@ -210,6 +274,46 @@ impl Expr {
         self.is_null().not()
     }
 
+    /// `self IS TRUE`
+    pub fn is_true(self) -> Expr {
+        Expr::IsTrue(Box::new(self))
+    }
+
+    /// `self IS FALSE`
+    pub fn is_false(self) -> Expr {
+        Expr::IsFalse(Box::new(self))
+    }
+
+    /// `self IN (list)`
+    pub fn is_in(self, list: impl IntoIterator<Item = Expr>) -> Expr {
+        Expr::In { value: Box::new(self), list: list.into_iter().collect() }
+    }
+
+    /// `self BETWEEN low AND high`, both ends included.
+    pub fn between(self, low: Expr, high: Expr) -> Expr {
+        Expr::Between { value: Box::new(self), low: Box::new(low), high: Box::new(high) }
+    }
+
+    /// `self LIKE pattern`
+    pub fn like(self, pattern: Expr) -> Expr {
+        Expr::Like { value: Box::new(self), pattern: Box::new(pattern), ignore_case: false }
+    }
+
+    /// `self ILIKE pattern`
+    pub fn ilike(self, pattern: Expr) -> Expr {
+        Expr::Like { value: Box::new(self), pattern: Box::new(pattern), ignore_case: true }
+    }
+
+    /// `CAST(self AS to)`: an error where a value does not fit.
+    pub fn cast(self, to: DataType) -> Expr {
+        Expr::Cast { value: Box::new(self), to, or_null: false }
+    }
+
+    /// `TRY_CAST(self AS to)`: null where a value does not fit.
+    pub fn try_cast(self, to: DataType) -> Expr {
+        Expr::Cast { value: Box::new(self), to, or_null: true }
+    }
+
     /// Levels of the tree; a column or literal has 1.
     pub fn depth(&self) -> usize {
         1 + self.children().into_iter().map(Expr::depth).max().unwrap_or(0)
@@ -221,8 +325,32 @@ impl Expr {
             Expr::Column(_) | Expr::Literal(_) => vec![],
             Expr::Compare { left, right, .. } | Expr::Arithmetic { left, right, .. } => vec![left, right],
             Expr::And(children) | Expr::Or(children) => children.iter().collect(),
-            Expr::Not(child) | Expr::IsNull(child) => vec![child],
+            Expr::Not(child)
+            | Expr::IsNull(child)
+            | Expr::IsTrue(child)
+            | Expr::IsFalse(child)
+            | Expr::Negate(child)
+            | Expr::Cast { value: child, .. } => vec![child],
+            Expr::In { value, list } => std::iter::once(value.as_ref()).chain(list).collect(),
+            Expr::Between { value, low, high } => vec![value, low, high],
+            Expr::Like { value, pattern, .. } => vec![value, pattern],
         }
+    }
+
+    /// Where an SQL text has the first of its columns.
+    pub(super) fn at(&self) -> Option<&TextPosition> {
+        match self {
+            Expr::Column(column) => column.at.as_ref(),
+            other => other.children().into_iter().find_map(Expr::at),
+        }
+    }
+}
+
+impl ops::Neg for Expr {
+    type Output = Expr;
+
+    fn neg(self) -> Expr {
+        Expr::Negate(Box::new(self))
     }
 }
 

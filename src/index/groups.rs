@@ -72,6 +72,20 @@ impl RowGroups {
         }
     }
 
+    /// The `n`th build row of `group`, which has more rows than that.
+    ///
+    /// # Panics
+    /// Where there is no such row.
+    #[inline]
+    pub fn nth_row(&self, group: u32, n: usize) -> u32 {
+        match self {
+            RowGroups::Identity => group,
+            RowGroups::Unique { rows } => rows[group as usize],
+            RowGroups::Runs { offsets } => offsets[group as usize] + n as u32,
+            RowGroups::Csr { offsets, rows } => rows[offsets[group as usize] as usize + n],
+        }
+    }
+
     /// Calls `f` with each build row of `group`, in build order.
     pub fn for_each_row(&self, group: u32, f: impl FnMut(u32)) {
         let g = group as usize;

@@ -18,7 +18,7 @@ use super::source::Source;
 use super::validate::Validate;
 use crate::build::NullEquality;
 use crate::error::{Error, Result, not_supported, plan_err};
-use crate::expr::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
+use crate::expr::{self, ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
 
 const MAGIC: &[u8] = b"prejoin.HashJoin";
 const VERSION: u8 = 1;
@@ -112,9 +112,10 @@ tags! {
     VALIDATIONS: Validate = [
         Validate::ManyToMany, Validate::OneToOne, Validate::OneToMany, Validate::ManyToOne,
     ];
-    SIDES: Side = [Side::Build, Side::Probe];
+    SIDES: Option<Side> = [Some(Side::Build), Some(Side::Probe), None];
     COMPARE_OPS: CompareOp = [
         CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge,
+        CompareOp::Distinct, CompareOp::NotDistinct,
     ];
     ARITHMETIC_OPS: ArithmeticOp = [
         ArithmeticOp::Add, ArithmeticOp::Sub, ArithmeticOp::Mul, ArithmeticOp::Div, ArithmeticOp::Rem,
@@ -187,7 +188,7 @@ fn decode_schema(message: &[u8]) -> Result<SchemaRef> {
 
 fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
     match expr {
-        Expr::Column(ColumnRef { side, id }) => {
+        Expr::Column(ColumnRef { side, id, at: _ }) => {
             out.push(0);
             write_tag(SIDES, *side, out);
             match id {
@@ -229,6 +230,39 @@ fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
         Expr::IsNull(child) => {
             out.push(7);
             write_expr(child, out);
+        }
+        Expr::IsTrue(child) => {
+            out.push(8);
+            write_expr(child, out);
+        }
+        Expr::IsFalse(child) => {
+            out.push(9);
+            write_expr(child, out);
+        }
+        Expr::Negate(child) => {
+            out.push(10);
+            write_expr(child, out);
+        }
+        Expr::In { value, list } => {
+            out.push(11);
+            write_expr(value, out);
+            write_list(list, out, write_expr);
+        }
+        Expr::Between { value, low, high } => {
+            out.push(12);
+            [value, low, high].into_iter().for_each(|child| write_expr(child, out));
+        }
+        Expr::Like { value, pattern, ignore_case } => {
+            out.push(13);
+            write_expr(value, out);
+            write_expr(pattern, out);
+            write_tag(BOOLS, *ignore_case, out);
+        }
+        Expr::Cast { value, to, or_null } => {
+            out.push(14);
+            write_expr(value, out);
+            write_bytes(expr::type_name(to).as_bytes(), out);
+            write_tag(BOOLS, *or_null, out);
         }
     }
 }
@@ -277,6 +311,12 @@ fn write_literal(literal: &Literal, out: &mut Vec<u8>) {
         Literal::Duration { value, unit } => {
             out.push(10);
             write_instant(*value, *unit, out);
+        }
+        Literal::Interval { months, days, nanos } => {
+            out.push(11);
+            out.extend(months.to_le_bytes());
+            out.extend(days.to_le_bytes());
+            out.extend(nanos.to_le_bytes());
         }
     }
 }
@@ -388,7 +428,7 @@ impl<'a> Reader<'a> {
                     Some(name) => ColumnId::Name(name),
                     None => ColumnId::Position(self.len()?),
                 };
-                Expr::Column(ColumnRef { side, id })
+                Expr::Column(ColumnRef { side, id, at: None })
             }
             1 => Expr::Literal(self.literal()?),
             2 => {
@@ -403,6 +443,23 @@ impl<'a> Reader<'a> {
             5 => Expr::Or(self.list(child)?),
             6 => Expr::Not(Box::new(child(self)?)),
             7 => Expr::IsNull(Box::new(child(self)?)),
+            8 => child(self)?.is_true(),
+            9 => child(self)?.is_false(),
+            10 => -child(self)?,
+            11 => {
+                let value = child(self)?;
+                value.is_in(self.list(child)?)
+            }
+            12 => child(self)?.between(child(self)?, child(self)?),
+            13 => {
+                let (value, pattern) = (Box::new(child(self)?), Box::new(child(self)?));
+                Expr::Like { value, pattern, ignore_case: self.tag(BOOLS)? }
+            }
+            14 => {
+                let (value, name) = (Box::new(child(self)?), self.text()?);
+                let to = expr::type_named(&name).ok_or_else(|| damaged("it casts to an unknown type"))?;
+                Expr::Cast { value, to, or_null: self.tag(BOOLS)? }
+            }
             _ => return Err(damaged("its predicate holds an unknown node")),
         })
     }
@@ -431,6 +488,11 @@ impl<'a> Reader<'a> {
                 let (value, unit) = self.instant()?;
                 Literal::Duration { value, unit }
             }
+            11 => Literal::Interval {
+                months: i32::from_le_bytes(self.array()?),
+                days: i32::from_le_bytes(self.array()?),
+                nanos: i64::from_le_bytes(self.array()?),
+            },
             _ => return Err(damaged("its predicate holds an unknown literal")),
         })
     }

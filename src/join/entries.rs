@@ -27,7 +27,7 @@ impl Entries {
         self.build.clear();
     }
 
-    pub(crate) fn truncate(&mut self, len: usize) {
+    fn truncate(&mut self, len: usize) {
         self.probe.truncate(len);
         self.build.truncate(len);
     }
@@ -74,7 +74,18 @@ impl Entries {
         self.build.resize(kept, NONE);
     }
 
-    fn push(&mut self, probe: u32, build: u32) {
+    pub(crate) fn append(&mut self, other: &Entries) {
+        self.probe.extend_from_slice(&other.probe);
+        self.build.extend_from_slice(&other.build);
+    }
+
+    /// Drops the first `len` entries.
+    pub(crate) fn drop_front(&mut self, len: usize) {
+        self.probe.drain(..len);
+        self.build.drain(..len);
+    }
+
+    pub(crate) fn push(&mut self, probe: u32, build: u32) {
         self.probe.push(probe);
         self.build.push(build);
     }
@@ -90,6 +101,19 @@ impl Entries {
         }
         self.truncate(kept);
     }
+}
+
+/// Candidates of one probe row, all of them of one key.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The probe row.
+    pub(crate) row: u32,
+    pub(crate) group: u32,
+    /// Build rows of the group that came before.
+    pub(crate) skip: usize,
+    pub(crate) take: usize,
+    /// What `take` is but for the last run of a row.
+    pub(crate) size: usize,
 }
 
 /// What becomes an entry.
@@ -157,12 +181,32 @@ impl Input {
         self.taken = 0;
     }
 
+    /// The next candidates, at most `max`, if they are of a probe row that has at least `many`.
+    pub(crate) fn next_run(&mut self, build: &PreparedBuild, many: usize, max: usize) -> Option<Run> {
+        let (&row, &group) = (self.hits.rows.get(self.hit)?, self.hits.groups.get(self.hit)?);
+        let groups = build.groups();
+        // Rows before it that miss are entries first.
+        if groups.is_unique() || self.row != row as usize || groups.group_len(group) < many {
+            return None;
+        }
+        let (skip, left) = (self.taken, groups.group_len(group) - self.taken);
+        let take = left.min(max);
+        self.taken += take;
+        if take == left {
+            self.next_hit();
+        }
+        Some(Run { row, group, skip, take, size: max })
+    }
+
     /// Appends entries until there are `max` or the batch is read. `on_group` sees the group of every hit once.
+    ///
+    /// Stops at a probe row with at least `many` candidates, which [`next_run`](Self::next_run) gives.
     pub(crate) fn fill(
         &mut self,
         build: &PreparedBuild,
         shape: Shape,
         max: usize,
+        many: Option<usize>,
         entries: &mut Entries,
         mut on_group: impl FnMut(u32),
     ) -> Result<()> {
@@ -208,8 +252,13 @@ impl Input {
                 }
             }
             self.row = next;
-            if self.hit < self.hits.rows.len() && entries.len() < max {
-                self.expand(build, shape, max, entries);
+            if let Some(&group) = self.hits.groups.get(self.hit) {
+                if many.is_some_and(|many| build.groups().group_len(group) >= many) {
+                    break;
+                }
+                if entries.len() < max {
+                    self.expand(build, shape, max, entries);
+                }
             }
         }
         Ok(())

@@ -102,7 +102,7 @@ impl HashJoin {
             Some(name) => ColumnId::Name(name.clone()),
             None => ColumnId::Position(i),
         };
-        ColumnRef { side, id }.to_string()
+        ColumnRef { side: Some(side), id, at: None }.to_string()
     }
 }
 

@@ -92,6 +92,14 @@ pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<Arra
     })
 }
 
+/// [`gather`] for a look at the rows that ends before the column does: rows that follow each other are not copied.
+pub(crate) fn pick(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
+    match selection.range() {
+        Some(range) => Ok(column.slice(range.start, range.len())),
+        None => gather(column, selection),
+    }
+}
+
 /// `rows` nulls of a type that [`can_hold_nulls`].
 pub(crate) fn nulls(data_type: &DataType, rows: usize) -> Result<ArrayRef> {
     gather(&new_empty_array(data_type), Selection::try_new(&vec![NONE; rows], 0)?)

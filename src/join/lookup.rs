@@ -103,7 +103,7 @@ impl PreparedBuild {
             entries.try_reserve(PIECE)?;
             let before = entries.len();
             let on_group = |group| visited.iter().for_each(|visited| visited.mark(group));
-            input.fill(self, shape, before + PIECE, &mut entries, on_group)?;
+            input.fill(self, shape, before + PIECE, None, &mut entries, on_group)?;
             if entries.len() == before {
                 break;
             }

@@ -14,6 +14,7 @@ mod output;
 mod plan;
 mod probe;
 mod properties;
+mod residual;
 mod run;
 mod source;
 mod statistics;

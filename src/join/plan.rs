@@ -69,7 +69,7 @@ impl JoinKey {
                 names(schema)
             ),
             JoinKey::Expr(expr) => match expr.as_ref() {
-                Expr::Column(column) if column.side == side => match &column.id {
+                Expr::Column(column) if column.side.is_none_or(|of| of == side) => match &column.id {
                     ColumnId::Name(name) => JoinKey::Name(name.clone()).resolve(schema, side),
                     ColumnId::Position(position) => JoinKey::Position(*position).resolve(schema, side),
                 },

@@ -15,12 +15,13 @@ use super::gather::{Selection, fixed_width, gather, nulls};
 use super::keys::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::output::{Output, OutputColumn, Source};
+use super::residual::Residual;
 use super::validate::Validate;
 use super::visited::{RowBits, Shares, VisitedShare};
 use crate::build::{PreparedBuild, concat as concat_column};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err, plan_err};
-use crate::expr::{Predicate, Side};
+use crate::expr::Predicate;
 use crate::index::{Hits, NONE};
 use crate::memory::Pool;
 
@@ -79,7 +80,7 @@ impl ProbePlan {
         self.join_type.keeps_unmatched_probe() || self.null_aware
     }
 
-    fn shape(&self) -> Shape {
+    pub(super) fn shape(&self) -> Shape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
         let hits = expand || self.join_type != JoinType::ProbeAnti;
         Shape { expand, misses: self.join_type.keeps_unmatched_probe(), hits }
@@ -121,8 +122,7 @@ pub struct Probe {
     hits: Hits,
     /// Rows that the limit still allows.
     left: usize,
-    /// The open row passed the predicate in an earlier batch.
-    open_row_passed: bool,
+    residual: Residual,
     finished: bool,
     /// What a build-driven kind still has to give.
     rest: Option<RowBits>,
@@ -148,7 +148,7 @@ impl Probe {
             entries: Entries::default(),
             hits: Hits::default(),
             left: limit.unwrap_or(usize::MAX),
-            open_row_passed: false,
+            residual: Residual::default(),
             finished: false,
             rest: None,
         }
@@ -288,105 +288,64 @@ impl Probe {
                 self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
                 continue;
             }
-            self.apply_predicate()?;
-            self.select();
-            self.entries.truncate(self.left);
-            if self.entries.len() > 0 {
-                self.left -= self.entries.len();
-                return self.output().map(Some);
+            let rows = self.entries.len().min(self.plan.batch_size).min(self.left);
+            if rows > 0 {
+                let batch = self.output(rows)?;
+                self.left -= rows;
+                // A predicate may have let more pass than one batch takes.
+                self.entries.drop_front(rows);
+                return Ok(Some(batch));
             }
         }
     }
 
-    /// Reads entries from the input; false where it has no more.
+    /// Reads entries from the input, at least one batch of them if there are so many; false where it has no more.
     fn fill(&mut self) -> Result<bool> {
-        let Self { plan, shares, input, entries, .. } = self;
+        let Self { plan, shares, input, entries, residual, cancel, .. } = self;
         let Some(input) = input else { return Ok(false) };
-        entries.clear();
-        let shape = plan.shape();
-        let (build, max) = (&plan.build, plan.batch_size);
-        let visited = shares.visited.as_ref().filter(|_| !plan.visits_rows()).map(|share| &share.visited);
+        let visited = shares.visited.as_ref().map(|share| share.visited.as_ref());
         let mut repeated = None;
-        match (visited, &shares.seen) {
-            (None, None) => input.fill(build, shape, max, entries, |_| ())?,
-            (Some(visited), None) => input.fill(build, shape, max, entries, |group| visited.mark(group))?,
-            (visited, Some(seen)) => input.fill(build, shape, max, entries, |group| {
-                visited.iter().for_each(|visited| visited.mark(group));
-                if !seen.visited.mark_first(group) {
-                    repeated = Some(group);
-                }
-            })?,
-        }
-        match repeated {
-            Some(group) => Err(plan.validate.repeated_in_probe(build, group)),
-            None => Ok(entries.len() > 0),
-        }
-    }
-
-    /// Decides candidate pairs: one that fails is dropped, and where unmatched probe rows matter the last failing
-    /// candidate of a row that passed none becomes its miss.
-    fn apply_predicate(&mut self) -> Result<()> {
-        let Self { plan, shares, input, entries, open_row_passed, .. } = self;
-        let (Some(predicate), Some(input)) = (&plan.predicate, input) else { return Ok(()) };
-        let passed = {
-            let sides = Sides::new(plan, &input.batch, entries)?;
-            let columns = predicate.columns().iter().map(|&(side, column)| match side {
-                Side::Build => sides.build(column),
-                Side::Probe => sides.probe(column),
-            });
-            predicate.evaluate(&columns.collect::<Result<Vec<_>>>()?, entries.len())?
+        let mut see = |group| {
+            if let Some(seen) = &shares.seen
+                && !seen.visited.mark_first(group)
+            {
+                repeated = Some(group);
+            }
         };
-        let passes = |i: usize, build: u32| build != NONE && passed.is_valid(i) && passed.value(i);
-        if let Some(share) = &shares.visited {
-            let marked = (0..entries.len()).filter(|&i| passes(i, entries.build[i]));
-            marked.for_each(|i| share.visited.mark(entries.build[i]));
-        }
-        if matches!(plan.join_type, JoinType::BuildSemi | JoinType::BuildAnti) {
-            return Ok(());
-        }
-        let pairs = plan.join_type.pairs();
-        if pairs && !plan.join_type.extends_probe() {
-            entries.retain(|i, _, build| passes(i, build));
-            return Ok(());
-        }
-        let open = input.open_row();
-        let last_of_row: Vec<bool> = (0..entries.len())
-            .map(|i| entries.probe.get(i + 1).map_or(open, |&next| Some(next)) != Some(entries.probe[i]))
-            .collect();
-        // Build rows are decided one by one: a miss is written over the last candidate of its row.
-        let mut row_passed = *open_row_passed;
-        let mut missed = vec![false; entries.len()];
-        let mut keep = vec![false; entries.len()];
-        for i in 0..entries.len() {
-            let pass = passes(i, entries.build[i]);
-            // A row kind needs its first passing pair only.
-            keep[i] = pass && (pairs || !row_passed);
-            row_passed |= pass;
-            if last_of_row[i] {
-                missed[i] = !row_passed;
-                row_passed = false;
+        if let Some(predicate) = &plan.predicate {
+            while entries.len() < plan.batch_size.min(self.left)
+                && residual.step(plan, predicate, input, visited, entries, &mut see)?
+            {
+                cancel.check()?;
+            }
+        } else {
+            entries.clear();
+            let (build, shape, max) = (&plan.build, plan.shape(), plan.batch_size);
+            match (visited, &shares.seen) {
+                (None, None) => input.fill(build, shape, max, None, entries, |_| ())?,
+                (Some(visited), None) => input.fill(build, shape, max, None, entries, |group| visited.mark(group))?,
+                (visited, Some(_)) => input.fill(build, shape, max, None, entries, |group| {
+                    visited.iter().for_each(|visited| visited.mark(group));
+                    see(group);
+                })?,
             }
         }
-        *open_row_passed = row_passed;
-        if row_passed && !pairs {
-            input.skip_open_row();
-            *open_row_passed = false;
+        if let Some(group) = repeated {
+            return Err(plan.validate.repeated_in_probe(&plan.build, group));
         }
-        let misses = plan.join_type.keeps_unmatched_probe();
-        missed.iter().enumerate().filter(|&(_, &missed)| missed).for_each(|(i, _)| entries.build[i] = NONE);
-        entries.retain(|i, _, _| keep[i] || (misses && missed[i]));
-        Ok(())
+        let filled = entries.len() > 0;
+        if plan.predicate.is_none() {
+            self.select();
+        }
+        Ok(filled)
     }
 
-    /// Keeps the entries that the kind gives.
+    /// Keeps the entries that the kind gives; a predicate has done so before.
     fn select(&mut self) {
         let Self { plan, input, entries, .. } = self;
         match plan.join_type {
             JoinType::BuildSemi | JoinType::BuildAnti => entries.clear(),
             JoinType::ProbeAnti => {
-                if plan.predicate.is_some() {
-                    entries.retain(|_, _, build| build == NONE);
-                }
                 let drops_nulls = plan.null_aware && plan.build.num_rows() > 0;
                 let key = |input: &Input| input.batch.column(plan.probe_keys[0]).logical_nulls();
                 if let Some(nulls) = input.as_ref().filter(|_| drops_nulls).and_then(key) {
@@ -397,10 +356,12 @@ impl Probe {
         }
     }
 
-    fn output(&self) -> Result<RecordBatch> {
+    /// The first `rows` entries.
+    fn output(&self, rows: usize) -> Result<RecordBatch> {
         let Some(input) = &self.input else { return internal_err!("output without an input batch") };
-        check_batch_size(&self.plan.output.schema, self.entries.len())?;
-        let sides = Sides::new(&self.plan, &input.batch, &self.entries)?;
+        check_batch_size(&self.plan.output.schema, rows)?;
+        let (build, probe) = (&self.entries.build[..rows], &self.entries.probe[..rows]);
+        let sides = Sides::new(&self.plan, &input.batch, build, probe)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.output.columns.len());
         for source in &self.plan.output.sources {
             columns.push(match *source {
@@ -408,12 +369,12 @@ impl Probe {
                 Source::Probe(i) => sides.probe(i)?,
                 Source::Output(i) => columns[i].clone(),
                 Source::Mark => {
-                    let marks = BooleanBuffer::collect_bool(self.entries.len(), |i| self.entries.build[i] != NONE);
+                    let marks = BooleanBuffer::collect_bool(rows, |i| build[i] != NONE);
                     Arc::new(BooleanArray::new(marks, None))
                 }
             });
         }
-        self.batch(columns, self.entries.len())
+        self.batch(columns, rows)
     }
 
     fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
@@ -457,10 +418,10 @@ struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
-    fn new(plan: &'a ProbePlan, batch: &'a RecordBatch, entries: &'a Entries) -> Result<Self> {
+    fn new(plan: &'a ProbePlan, batch: &'a RecordBatch, build: &'a [u32], probe: &'a [u32]) -> Result<Self> {
         let expanded = plan.shape().expand;
-        let build = expanded.then(|| Selection::try_new(&entries.build, plan.build.num_rows())).transpose()?;
-        let probe = Selection::try_new(&entries.probe, batch.num_rows())?;
+        let build = expanded.then(|| Selection::try_new(build, plan.build.num_rows())).transpose()?;
+        let probe = Selection::try_new(probe, batch.num_rows())?;
         Ok(Self { build_columns: &plan.build_columns, probe_rows: batch, build, probe })
     }
 

@@ -11,7 +11,7 @@ use super::config::PyConfig;
 use super::dynamic_filter::PyDynamicFilter;
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, run_options};
-use super::expr::PyExpr;
+use super::expr::{PyExpr, condition};
 use super::interchange::{PySchema, batch_from_python, reader, type_name};
 use super::join::{how_of, join_type};
 use super::pool::PyMemoryPool;
@@ -31,7 +31,7 @@ use crate::join::{ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, PartitionMo
 /// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
 /// null_equal: whether null matches null; one bool, or one for each key.
-/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
 ///     list keeps the row count.
 /// limit: largest number of output rows.
@@ -670,16 +670,9 @@ fn filter_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDynamicFilter>>> 
     }
 }
 
-/// `where=`: a condition, or None.
+/// `where=`: a condition, its SQL text, or None.
 pub(crate) fn predicate(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Expr>> {
-    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(None) };
-    match given.cast::<PyExpr>() {
-        Ok(expr) => Ok(Some(expr.get().expr())),
-        Err(_) => Err(type_error(format!(
-            "where is a condition made with prejoin.col and prejoin.lit, {} was given",
-            type_name(given)
-        ))),
-    }
+    given.filter(|given| !given.is_none()).map(condition).transpose()
 }
 
 fn mode_of(mode: &str) -> Result<PartitionMode> {

@@ -86,7 +86,7 @@ impl JoinCache {
 /// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
-/// where: a condition on matched pairs, made with `col` and `lit`; null means "no".
+/// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
 ///     or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
 ///     [] keeps the row count.

@@ -1,5 +1,6 @@
 //! Python values as constants of expressions.
 
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::i256;
 use arrow_schema::TimeUnit;
 use pyo3::intern;
@@ -7,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use super::errors::{plan, type_error};
-use super::interchange::{is_a, type_name};
+use super::interchange::{batch_from_python, is_a, type_name};
 use crate::expr::Literal;
 
 /// Days from 0001-01-01, which is day 1 in Python, to 1970-01-01.
@@ -35,16 +36,82 @@ pub(super) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
             Literal::Duration { value, unit }
         }
         value if is_a(value, "decimal", "Decimal")? => decimal(value)?,
+        value if is_a(value, "pyarrow", "Scalar")? => scalar(value)?,
+        value if is_a(value, "numpy", "generic")? => numpy(value)?,
         // Integers of other libraries.
         value if value.hasattr(intern!(py, "__index__"))? => integer(&value.call_method0(intern!(py, "__index__"))?)?,
         other => {
             return Err(type_error(format!(
-                "a literal is None, bool, int, float, str, bytes, date, datetime, time, timedelta or Decimal; \
-                 {} was given",
+                "a literal is None, bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal, or a scalar of \
+                 numpy or pyarrow; {} was given",
                 type_name(other)
             )));
         }
     })
+}
+
+/// The values of a pyarrow array; `None` for other objects.
+pub(super) fn literals(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Literal>>> {
+    let array = match () {
+        () if is_a(values, "pyarrow", "Array")? => values.clone(),
+        () if is_a(values, "pyarrow", "ChunkedArray")? => {
+            values.call_method0(intern!(values.py(), "combine_chunks"))?
+        }
+        () => return Ok(None),
+    };
+    let column = column(&array)?;
+    (0..column.len())
+        .map(|row| match Literal::from_array(&column.slice(row, 1))? {
+            Some(literal) => Ok(literal),
+            None => Err(type_error(format!("no literal has the type {}", column.data_type()))),
+        })
+        .collect::<PyResult<_>>()
+        .map(Some)
+}
+
+/// A pyarrow array as ours.
+fn column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let columns = PyDict::new(array.py());
+    columns.set_item("value", array)?;
+    let batch = array.py().import("pyarrow")?.call_method1("record_batch", (columns,))?;
+    Ok(batch_from_python(&batch)?.column(0).clone())
+}
+
+/// A `pyarrow.Scalar`.
+fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
+    let py = value.py();
+    let options = PyDict::new(py);
+    options.set_item("type", value.getattr(intern!(py, "type"))?)?;
+    let array = py.import("pyarrow")?.call_method("array", (vec![value],), Some(&options))?;
+    let literal = Literal::from_array(&column(&array)?)?;
+    literal.ok_or_else(|| type_error(format!("a literal is no {}", type_name(value))))
+}
+
+/// A scalar of numpy.
+fn numpy(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
+    let py = value.py();
+    let (point, span) = (is_a(value, "numpy", "datetime64")?, is_a(value, "numpy", "timedelta64")?);
+    if point || span {
+        let (unit, _): (String, u32) =
+            py.import("numpy")?.call_method1("datetime_data", (value.getattr("dtype")?,))?.extract()?;
+        // The units that Arrow has.
+        let to = match (unit.as_str(), span) {
+            ("s" | "ms" | "us" | "ns", _) | ("D", false) => None,
+            ("W" | "D" | "h" | "m", true) => Some("timedelta64[s]"),
+            ("h" | "m", false) => Some("datetime64[s]"),
+            ("Y" | "M" | "W", false) => Some("datetime64[D]"),
+            _ => return Err(type_error(format!("a literal is no {} in units of {unit}", type_name(value)))),
+        };
+        let value = to.map_or_else(|| Ok(value.clone()), |to| value.call_method1("astype", (to,)))?;
+        let array = py.import("pyarrow")?.call_method1("array", (value.call_method1("reshape", (1,))?,))?;
+        return Ok(Literal::from_array(&column(&array)?)?.unwrap_or(Literal::Null));
+    }
+    let item = value.call_method0(intern!(py, "item"))?;
+    // An extended float is its own item.
+    if is_a(&item, "numpy", "generic")? {
+        return Err(type_error(format!("a literal is no {}", type_name(value))));
+    }
+    literal(&item)
 }
 
 fn integer(value: &Bound<'_, PyAny>) -> PyResult<Literal> {

@@ -53,6 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
     module.add_function(wrap_pyfunction!(expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(expr::lit, module)?)?;
+    module.add_function(wrap_pyfunction!(expr::sql, module)?)?;
     module.add_function(wrap_pyfunction!(hash_join::load_join, module)?)?;
     module.add_function(wrap_pyfunction!(expr::load_expr, module)?)?;
     module.add_function(wrap_pyfunction!(read::read_all, module)?)?;

@@ -1,4 +1,4 @@
-"""The Python in the README runs as it stands there."""
+"""The Python in the README and in docs/predicates.md runs as it stands there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+ROOT = Path(__file__).parents[2]
+
+
+def python_in(name: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / name).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+BLOCKS = python_in("README.md")
 
 
 def test_readme_has_examples() -> None:
@@ -19,3 +25,10 @@ def test_readme_has_examples() -> None:
 def test_readme_example(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_examples_of_predicates() -> None:
+    """One after the other: the later ones use what the first one made."""
+    blocks = python_in("docs/predicates.md")
+    assert len(blocks) == 3
+    exec(compile("\n".join(blocks), "docs/predicates.md", "exec"), {"__name__": "predicates"})
