@@ -274,8 +274,8 @@ proptest! {
         let mut collector = collector(&batches[0], &pool, Cancel::default());
         batches.iter().for_each(|batch| collector.push(batch.clone()).unwrap());
         let build = collector.finish().unwrap();
-        prop_assert_eq!(build.rows(), &rows);
-        let own = RangeCounter::default().add_batch(build.rows());
+        prop_assert_eq!(build.rows().unwrap(), &rows);
+        let own = RangeCounter::default().add_batch(build.rows().unwrap());
         let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
         prop_assert_eq!(rest, own, "rows are charged exactly");
         let copied = batches.iter().filter(|batch| batch.num_rows() > 0).count() > 1;
@@ -340,7 +340,7 @@ fn admission_covers_every_type() {
             let whole = build.index_kind() != IndexKind::Rows;
             assert!(!whole || growth <= admitted + metadata, "{case}: {growth} bytes allocated, {admitted} admitted");
             assert_eq!(Arc::strong_count(&producer), 1, "{case}: inputs are kept");
-            let own = RangeCounter::default().add_batch(build.rows());
+            let own = RangeCounter::default().add_batch(build.rows().unwrap());
             let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
             // Byte keys that were decoded are held beside the rows.
             let encoded = matches!(data_type, DataType::Dictionary(..) | DataType::RunEndEncoded(..));
@@ -371,7 +371,7 @@ fn making_dictionaries_distinct_is_admitted() {
     let admitted = counting.peak() - charged;
     assert!(growth <= (admitted + 16 * 1024) as isize, "{growth} bytes allocated, {admitted} admitted");
     assert!(growth > 5 * 90_000, "no dictionary was made distinct");
-    let own = RangeCounter::default().add_batch(build.rows());
+    let own = RangeCounter::default().add_batch(build.rows().unwrap());
     assert_eq!(build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size(), own);
 }
 
