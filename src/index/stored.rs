@@ -360,9 +360,13 @@ fn check_groups(groups: &RowGroups, keys: usize, rows: usize) -> Result<()> {
 
 fn check_table<const L: usize>(table: &Table<L>, in_table: usize, keys: usize) -> Result<()> {
     let ends = &table.directory;
-    let ascending = ends.windows(2).fold(true, |ascending, pair| ascending & (pair[0] as u32 <= pair[1] as u32));
+    let in_order = ends.windows(2).fold(true, |in_order, pair| {
+        // A bucket without tuples has no tag: the window of one behind the last tuple would end outside.
+        let (start, end, tag) = (pair[0] as u32, pair[1] as u32, pair[1] >> 32);
+        in_order & (start < end || start == end && tag == 0)
+    });
     let (first, last) = (ends.first().map_or(1, |end| *end as u32), ends.last().map_or(0, |end| *end as u32));
-    if !ascending || first != 0 || last as usize != in_table {
+    if !in_order || first != 0 || last as usize != in_table {
         return Err(damaged("a bucket of its hash table is out of range"));
     }
     let (tuples, window) = table.tuples.split_at(in_table * (L + 1));
