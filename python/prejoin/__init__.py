@@ -14,11 +14,14 @@ from prejoin._core import (
     PreparedBuild,
     ResourcesExhausted,
     Session,
+    SharedBuild,
     Source,
     __version__,
     col,
+    inspect,
     join,
     lit,
+    open,
     prepare,
 )
 
@@ -36,10 +39,13 @@ __all__ = [
     "PreparedBuild",
     "ResourcesExhausted",
     "Session",
+    "SharedBuild",
     "Source",
     "__version__",
     "col",
+    "inspect",
     "join",
     "lit",
+    "open",
     "prepare",
 ]

@@ -4,12 +4,14 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use arrow_buffer::Buffer;
 use memmap2::Mmap;
 
+use crate::build::PreparedBuild;
 use crate::error::Result;
 use crate::memory::{Pool, Reservation};
 
@@ -18,6 +20,8 @@ pub(crate) struct Mapped {
     map: Mmap,
     /// One per pool that was asked to pay for it.
     charges: Mutex<Vec<Weak<Reservation>>>,
+    /// The builds of it that nobody pays for, by path and whether they are verified.
+    builds: Mutex<Vec<Weak<PreparedBuild>>>,
 }
 
 /// Which bytes a file holds, as far as the system tells.
@@ -56,7 +60,7 @@ impl Mapped {
         // SAFETY: read-only. That nobody changes or cuts the file in place while it is mapped is what `open` asks of its
         // callers; `save` never does.
         let map = unsafe { Mmap::map(file)? };
-        Ok(Arc::new(Self { map, charges: Mutex::default() }))
+        Ok(Arc::new(Self { map, charges: Mutex::default(), builds: Mutex::default() }))
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -72,6 +76,21 @@ impl Mapped {
         let start = NonNull::from(bytes).cast::<u8>();
         // SAFETY: the owner keeps these bytes mapped, where they are, for as long as the buffer lives.
         unsafe { Buffer::from_custom_allocation(start, len, Arc::new(AssertUnwindSafe(Arc::clone(self)))) }
+    }
+
+    /// A build that was opened from this file and lives, with this path, and verified if that is asked.
+    pub(super) fn opened(&self, path: &Path, verify: bool) -> Option<Arc<PreparedBuild>> {
+        let builds = briefly(&self.builds)?;
+        let same = |build: &Arc<PreparedBuild>| build.path() == Some(path) && (build.is_verified() || !verify);
+        builds.iter().filter_map(Weak::upgrade).find(same)
+    }
+
+    /// Remembers a build that was opened from this file.
+    pub(super) fn remember(&self, build: &Arc<PreparedBuild>) {
+        if let Some(mut builds) = briefly(&self.builds) {
+            builds.retain(|build| build.strong_count() > 0);
+            builds.push(Arc::downgrade(build));
+        }
     }
 
     /// The charge of this file to `pool`, the same for all that ask at one time.

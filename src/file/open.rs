@@ -58,7 +58,19 @@ impl PreparedBuild {
         let mapped = mapped.map_err(|error| io_error(OPEN, path, error))?;
         // Found again from any directory that the process changes to.
         let absolute = std::path::absolute(path).map_err(|error| io_error(OPEN, path, error))?;
-        open_mapped(mapped, Some(absolute), options).map_err(|error| name(error, OPEN, path)).map(Arc::new)
+        // Tasks that each open what they were sent share one build while it lives. Who pays gets a build of his own.
+        if options.pool.is_none()
+            && let Some(build) = mapped.opened(&absolute, options.verify)
+        {
+            return Ok(build);
+        }
+        let build =
+            open_mapped(Arc::clone(&mapped), Some(absolute), options).map_err(|error| name(error, OPEN, path))?;
+        let build = Arc::new(build);
+        if options.pool.is_none() {
+            mapped.remember(&build);
+        }
+        Ok(build)
     }
 }
 
