@@ -1,7 +1,10 @@
 """Eight processes probe one saved build: the host holds its rows and its index once.
 
 Prints the memory of the processes (proportional set size: shared pages count by share) beside that of as many bare
-interpreters with pyarrow, and fails if the difference is more than 1.15 copies of the build. Linux only.
+interpreters with pyarrow, and fails if the difference is more than some copies of the build. Linux only.
+
+Huge pages are off in all of them (MIMALLOC_ALLOW_THP=0): a process that is to be small does not want its first few
+allocations, pyarrow's and ours, rounded up to 2 MiB each.
 
     python examples/one_copy_per_host.py --rows 1000000 --processes 8
 """
@@ -15,7 +18,7 @@ import sys
 import tempfile
 from typing import Any
 
-BATCH = 8192
+BATCH = 2048
 
 
 def pss() -> int:
@@ -34,17 +37,16 @@ def bare(barrier: Any, results: Any) -> None:
 
 def probe(path: str, rows: int, number: int, barrier: Any, results: Any) -> None:
     """Opens the build and joins it with twice as many rows as it has."""
-    import numpy as np
     import pyarrow as pa
 
     import prejoin
 
     users = prejoin.open(path)
-    events = np.random.default_rng(number)
     found = 0
-    for _ in range(2 * rows // BATCH + 1):
-        batch = pa.record_batch({"user_id": events.integers(0, 2 * rows, BATCH)})
-        found += prejoin.join(batch, users, on={"user_id": "user_id"}).num_rows
+    for start in range(number, 2 * rows, BATCH):
+        # All over the build, half of them in it.
+        ids = [i * 7919 % (2 * rows) for i in range(start, start + BATCH)]
+        found += prejoin.join(pa.record_batch({"user_id": ids}), users).num_rows
     report(barrier, results, found)
 
 
@@ -72,10 +74,13 @@ def run(processes: int, target: Any, *args: Any) -> tuple[int, int]:
 
 
 def main() -> int:
+    """Prints the figures; 1 where the processes need too much."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--at-most", type=float, default=1.15, metavar="COPIES")
     options = parser.parse_args()
+    os.environ["MIMALLOC_ALLOW_THP"] = "0"
     without, _ = run(options.processes, bare)
 
     import pyarrow as pa
@@ -83,7 +88,15 @@ def main() -> int:
     import prejoin
 
     ids = range(options.rows)
-    table = pa.table({"user_id": ids, "name": [f"user number {i}" for i in ids], "score": [i / 7 for i in ids]})
+    table = pa.table(
+        {
+            "user_id": ids,
+            "name": [f"user number {i}" for i in ids],
+            "email": [f"user.number.{i}@mail.example.com" for i in ids],
+            "address": [f"{i % 997} Long Street, district {i % 31}, city {i % 1009}" for i in ids],
+            "score": [i / 7 for i in ids],
+        }
+    )
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "users.prejoin")
         prejoin.prepare(table, on="user_id").save(path)
@@ -96,7 +109,7 @@ def main() -> int:
     print(f"one copy of {options.rows} rows: {copy / mib:.1f} MiB")
     print(f"{options.processes} bare interpreters with pyarrow: {without / mib:.1f} MiB")
     print(f"{options.processes} processes that probe the build: {using / mib:.1f} MiB, {more:.2f} copies more")
-    return 0 if more <= 1.15 else 1
+    return 0 if more <= options.at_most else 1
 
 
 if __name__ == "__main__":

@@ -160,14 +160,18 @@ class PreparedBuild:
         """How membership is told: "in_list" for a small build, else "map"."""
 
     def memory(self) -> Memory:
-        """Bytes by part: rows, index (keys to groups), groups (groups to rows); by whose they are: private (of this process),
-        mapped (of a file, shared with all processes that map it); and reserved, what the pool is charged.
+        """Bytes by part, by whose they are, and as the pool knows them.
+
+        rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
+        all processes that map it); reserved (charged to the pool).
         """
 
     @property
     def fingerprint(self) -> str:
-        """Identity of the contents, 32 hexadecimal digits: a hash of the rows in any order, the schema, the keys and their
-        null equality. Computed once, in one pass over the rows; it does not withstand malice.
+        """Identity of the contents: 32 hexadecimal digits.
+
+        A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
+        the rows; it does not withstand malice.
         """
 
     @property
@@ -179,8 +183,8 @@ class PreparedBuild:
 
         mode: permission bits of the file; by default 0o600, the user alone reads it.
 
-        The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what was
-        there before, or the new file. Who has the old file open keeps it.
+        The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
+        was there before, or the new file. Who has the old file open keeps it.
 
         Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
         then.
@@ -202,8 +206,7 @@ class PreparedBuild:
 
 @final
 class SharedBuild:
-    """A build in memory that other processes of this host map: send it to them and open it there. Made by
-    `PreparedBuild.share`.
+    """A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
 
     On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
     opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary

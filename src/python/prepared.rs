@@ -111,8 +111,10 @@ impl PyPreparedBuild {
         }
     }
 
-    /// Bytes by part: rows, index (keys to groups), groups (groups to rows); by whose they are: private (of this process),
-    /// mapped (of a file, shared with all processes that map it); and reserved, what the pool is charged.
+    /// Bytes by part, by whose they are, and as the pool knows them.
+    ///
+    /// rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
+    /// all processes that map it); reserved (charged to the pool).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let memory = self.build.memory();
         let parts = PyDict::new(py);
@@ -125,8 +127,10 @@ impl PyPreparedBuild {
         Ok(parts)
     }
 
-    /// Identity of the contents, 32 hexadecimal digits: a hash of the rows in any order, the schema, the keys and their
-    /// null equality. Computed once, in one pass over the rows; it does not withstand malice.
+    /// Identity of the contents: 32 hexadecimal digits.
+    ///
+    /// A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
+    /// the rows; it does not withstand malice.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| {
@@ -145,8 +149,8 @@ impl PyPreparedBuild {
     ///
     /// mode: permission bits of the file; by default 0o600, the user alone reads it.
     ///
-    /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what was
-    /// there before, or the new file. Who has the old file open keeps it.
+    /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
+    /// was there before, or the new file. Who has the old file open keeps it.
     ///
     /// Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
     /// then.

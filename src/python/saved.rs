@@ -87,8 +87,7 @@ pub(super) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
     })
 }
 
-/// A build in memory that other processes of this host map: send it to them and open it there. Made by
-/// `PreparedBuild.share`.
+/// A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
 ///
 /// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
 /// opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
