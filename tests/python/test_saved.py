@@ -9,10 +9,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import textwrap
 import threading
+import zlib
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,48 @@ def test_pyarrow_reads_the_rows_in_place(path: Path) -> None:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     rows = pa.ipc.open_file(pa.py_buffer(mapped)[offset : offset + length]).read_all()
     assert rows.equals(USERS)
+
+
+def test_the_page_of_the_format_is_true(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code reads the rows of a file, and its table has every section with its checksum."""
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(path.parent)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["rows"].equals(USERS)
+    data = path.read_bytes()
+    for i in range(found["count"]):
+        _, checksum, offset, length = struct.unpack_from("<IIQQ", data, 64 + 24 * i)
+        assert zlib.crc32(data[offset : offset + length]) == checksum
+    first = min(offset for offset, _ in found["table"].values())
+    assert zlib.crc32(data[:28] + bytes(4) + data[32:first]) == struct.unpack_from("<I", data, 28)[0]
+
+
+GOLDEN = Path(__file__).parent / "saved_v1"
+GOLDEN_BUILDS: dict[str, tuple[pa.Table, list[str], bool]] = {
+    "dense": (pa.table({"k": [5, None, 3, 5], "v": ["a", "b", None, "d"]}), ["k"], True),
+    "hashed": (pa.table({"k": [0.5, -0.0, 0.5], "v": [1, 2, 3]}), ["k"], False),
+    "bytes": (pa.table({"k": ["a key of many bytes", "another key of them", None], "v": [1, 2, 3]}), ["k"], False),
+    "rows": (pa.table({"k": ["x", "y", "x"], "n": [1.5, None, 2.5], "v": [1, 2, 3]}), ["k", "n"], True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN_BUILDS))
+def test_files_of_this_version_stay_readable(name: str) -> None:
+    """Files that were saved long ago. A change that breaks one is a new format version (see docs/format.md): then write
+    them anew with PREJOIN_GOLDEN=write."""
+    table, on, null_equal = GOLDEN_BUILDS[name]
+    made = prejoin.prepare(table, on, null_equal=null_equal)
+    file = GOLDEN / f"{name}.prejoin"
+    if os.environ.get("PREJOIN_GOLDEN") == "write":
+        made.save(file, mode=0o644)
+    opened = prejoin.open(file)
+    assert (opened.index_kind, opened.fingerprint, opened.num_keys) == (name, made.fingerprint, made.num_keys)
+    assert opened.to_table().equals(table)
+    probe = pa.concat_tables([table.select(on), table.select(on).slice(0, 1)])
+    for how in ("inner", "full"):
+        assert prejoin.join(probe, opened, how=how).equals(prejoin.join(probe, made, how=how))
 
 
 def test_files_and_modes(path: Path, tmp_path: Path) -> None:
