@@ -446,6 +446,7 @@ fn map_lookups_are_equal_by_identity() {
         lookup(&map, 0, "keys", 8),
     ];
     assert!(others.iter().all(|other| *other != one));
+    #[allow(clippy::mutable_key_type)] // equal and hashed by identity
     let set: HashSet<MapLookup> = others.into_iter().chain([one.clone(), same]).collect();
     assert_eq!(set.len(), 5);
     assert!(MapLookup::new(Arc::clone(&map), vec![], "keys", 7).is_err());

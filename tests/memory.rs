@@ -212,7 +212,7 @@ fn concat_admits_validity_for_non_nullable_input_arrays() {
     collector.push(full.clone()).unwrap();
     collector.push(null).unwrap();
     let before = pool.reserved();
-    assert_eq!(collector.finish().unwrap().rows().column(0).null_count(), 1);
+    assert_eq!(collector.finish().unwrap().rows().unwrap().column(0).null_count(), 1);
     assert!(counting.peak() >= before + buffers);
 }
 
@@ -389,7 +389,7 @@ fn shared_values_are_admitted_once() {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(5 << 19));
         let mut collector = collector(&whole, &pool, Cancel::default());
         (0..200).for_each(|i| collector.push(whole.slice(5 * i, 5)).unwrap());
-        assert_eq!(collector.finish().unwrap().rows().num_rows(), 1000);
+        assert_eq!(collector.finish().unwrap().rows().unwrap().num_rows(), 1000);
     }
 }
 

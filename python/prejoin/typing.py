@@ -6,14 +6,13 @@ nanoarrow and arro3 have it.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
 
+import pyarrow as pa
+
 if TYPE_CHECKING:
-    import datetime
-
-    import pyarrow as pa
-
     from prejoin._core import Expr, Source
 
 __all__ = [
