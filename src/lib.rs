@@ -3,19 +3,22 @@
 
 mod build;
 mod cancel;
+mod column;
 mod config;
 mod error;
 pub mod expr;
+mod file;
 mod index;
 mod join;
 mod memory;
 #[cfg(feature = "python")]
 mod python;
 
-pub use build::{Bounds, BuildSpec, Collector, Keep, Membership, NullEquality, PreparedBuild, admission};
+pub use build::{Bounds, BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
+pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
 pub use join::{
     BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,

@@ -201,8 +201,8 @@ fn empty_builds_charge_their_empty_batch() {
         (0..empties).for_each(|_| collector.push(mixed(0, 0)).unwrap());
         let build = collector.finish().unwrap();
         assert_eq!((build.num_rows(), build.num_keys()), (0, 0));
-        assert_eq!(build.rows().schema(), mixed(0, 1).schema());
-        let owned = held(build.rows());
+        assert_eq!(build.rows().unwrap().schema(), mixed(0, 1).schema());
+        let owned = held(build.rows().unwrap());
         assert!(owned >= 4, "an empty Utf8 column owns one offset");
         let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
         assert_eq!(rest, owned);
@@ -340,16 +340,16 @@ fn single_batches_are_kept_as_they_came() {
     ] {
         let pool = unlimited();
         let build = prepare(std::slice::from_ref(&rows), &pool).unwrap();
-        assert_eq!(build.rows(), &rows);
-        assert_eq!(addresses(build.rows()) == addresses(&rows), kept, "{} rows", rows.num_rows());
+        assert_eq!(build.rows().unwrap(), &rows);
+        assert_eq!(addresses(build.rows().unwrap()) == addresses(&rows), kept, "{} rows", rows.num_rows());
         if !kept {
-            assert!(held(build.rows()) <= copy_bound(std::slice::from_ref(&rows)).unwrap());
+            assert!(held(build.rows().unwrap()) <= copy_bound(std::slice::from_ref(&rows)).unwrap());
         }
         let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
-        assert_eq!(rest, held(build.rows()), "rows are charged exactly");
+        assert_eq!(rest, held(build.rows().unwrap()), "rows are charged exactly");
         // The empty batches around a single one do not make it many.
         let surrounded = prepare(&[rows.slice(0, 0), rows.clone(), rows.slice(0, 0)], &pool).unwrap();
-        assert_eq!(addresses(surrounded.rows()) == addresses(&rows), kept);
+        assert_eq!(addresses(surrounded.rows().unwrap()) == addresses(&rows), kept);
     }
 
     // No copy charge: the rows are asked for once.
@@ -394,12 +394,12 @@ fn foreign_single_batches_are_copied_unless_known() {
         let mut collector = collector(&shown.schema(), &pool);
         collector.push_foreign(shown.clone(), known.then(|| extent(&memory))).unwrap();
         let build = collector.finish().unwrap();
-        assert_eq!(build.rows(), &shown);
-        assert_eq!(addresses(build.rows()) == addresses(&shown), kept, "{rows} rows, known {known}");
+        assert_eq!(build.rows().unwrap(), &shown);
+        assert_eq!(addresses(build.rows().unwrap()) == addresses(&shown), kept, "{rows} rows, known {known}");
         drop(shown);
         assert_eq!(Arc::strong_count(&memory), 1 + usize::from(kept), "a copy lets go of the foreign memory");
         let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
-        assert_eq!(rest, held(build.rows()));
+        assert_eq!(rest, held(build.rows().unwrap()));
     }
 }
 
@@ -411,13 +411,13 @@ fn many_batches_are_concatenated_in_order() {
     let cuts = [0, 1, 9, 1000, 1000, 2999, 3000];
     let batches: Vec<_> = cuts.windows(2).map(|cut| all.slice(cut[0], cut[1] - cut[0])).collect();
     let build = prepare(&batches, &pool).unwrap();
-    assert_eq!(build.rows(), &concat_batches(&all.schema(), &batches).unwrap());
+    assert_eq!(build.rows().unwrap(), &concat_batches(&all.schema(), &batches).unwrap());
     assert_eq!(build.num_rows(), 3000);
 
     // One piece is 65,536 rows: columns longer than that are cut.
     let long = batch([("key", int64(0..150_000))]);
     let build = prepare(&[long.clone(), long.slice(3, 70_000)], &pool).unwrap();
-    assert_eq!(build.rows(), &concat_batches(&long.schema(), [&long, &long.slice(3, 70_000)]).unwrap());
+    assert_eq!(build.rows().unwrap(), &concat_batches(&long.schema(), [&long, &long.slice(3, 70_000)]).unwrap());
 
     let memory = Arc::new((0..100).collect::<Vec<i64>>());
     let mut collector = collector(&foreign(&memory, 0, 1).schema(), &pool);
@@ -425,7 +425,7 @@ fn many_batches_are_concatenated_in_order() {
         collector.push_foreign(foreign(&memory, start, 40), None).unwrap();
     }
     let build = collector.finish().unwrap();
-    assert_eq!(build.rows().column(0).as_ref(), int64((40..80).chain(0..40)).as_ref());
+    assert_eq!(build.rows().unwrap().column(0).as_ref(), int64((40..80).chain(0..40)).as_ref());
     assert_eq!(Arc::strong_count(&memory), 1);
 }
 
@@ -457,8 +457,8 @@ fn nulls_in_non_nullable_columns_are_held() {
         batches.iter().for_each(|batch| collector.push(batch.clone()).unwrap());
         let build = collector.finish().unwrap();
         assert_eq!(build.schema(), &declared);
-        assert_eq!(build.rows().column(1).null_count(), 1);
-        let schema = build.rows().schema();
+        assert_eq!(build.rows().unwrap().column(1).null_count(), 1);
+        let schema = build.rows().unwrap().schema();
         assert!(!schema.field(0).is_nullable() && schema.field(1).is_nullable());
         assert_eq!(schema.field(0).metadata(), declared.field(0).metadata());
     }
@@ -471,8 +471,8 @@ fn the_index_is_charged() {
     for batches in [vec![mixed(0, 1)], vec![mixed(0, 500), mixed(250, 500)]] {
         let build = prepare(&batches, &pool).unwrap();
         assert!(build.num_keys() > 0);
-        assert!(build.reserved_bytes() > held(build.rows()));
-        let parts = held(build.rows()) + build.index().memory_size() + build.groups().memory_size();
+        assert!(build.reserved_bytes() > held(build.rows().unwrap()));
+        let parts = held(build.rows().unwrap()) + build.index().memory_size() + build.groups().memory_size();
         assert!(build.reserved_bytes() >= parts, "{} bytes charged, {parts} held", build.reserved_bytes());
         assert_eq!(pool.reserved(), build.reserved_bytes(), "scratch is given back at freeze");
     }
@@ -591,5 +591,5 @@ fn batches_must_match_the_build_schema() {
 
     let mut collector = collector(&schema, &pool);
     collector.push(batch([("key", int64([1])), ("n", int64([1]))])).unwrap();
-    assert_eq!(collector.finish().unwrap().rows().schema(), schema);
+    assert_eq!(collector.finish().unwrap().rows().unwrap().schema(), schema);
 }

@@ -89,14 +89,14 @@ fn inlist_shares_accounted_build_buffers() {
             let prepared = with(|_| ());
             let Membership::InList(list) = prepared.membership() else { panic!("a list of 4 rows fits") };
             assert_eq!(list.len(), 4);
-            match prepared.key_columns() {
+            match prepared.key_columns().unwrap().as_slice() {
                 [key] => assert!(Arc::ptr_eq(list, key)),
                 keys => {
                     let columns = list.as_struct().columns();
                     assert!(keys.len() == 2 && columns.iter().zip(keys).all(|(list, key)| Arc::ptr_eq(list, key)));
                 }
             }
-            for key in prepared.key_columns() {
+            for key in prepared.key_columns().unwrap() {
                 assert_eq!(key.as_primitive::<Int64Type>(), column().as_primitive::<Int64Type>());
             }
             let off: [fn(&mut Config); 4] = [
@@ -446,6 +446,7 @@ fn map_lookups_are_equal_by_identity() {
         lookup(&map, 0, "keys", 8),
     ];
     assert!(others.iter().all(|other| *other != one));
+    #[allow(clippy::mutable_key_type)] // equal and hashed by identity
     let set: HashSet<MapLookup> = others.into_iter().chain([one.clone(), same]).collect();
     assert_eq!(set.len(), 5);
     assert!(MapLookup::new(Arc::clone(&map), vec![], "keys", 7).is_err());

@@ -216,7 +216,7 @@ fn concat_admits_validity_for_non_nullable_input_arrays() {
     collector.push(full.clone()).unwrap();
     collector.push(null).unwrap();
     let before = pool.reserved();
-    assert_eq!(collector.finish().unwrap().rows().column(0).null_count(), 1);
+    assert_eq!(collector.finish().unwrap().rows().unwrap().column(0).null_count(), 1);
     assert!(counting.peak() >= before + buffers);
 }
 
@@ -278,8 +278,8 @@ proptest! {
         let mut collector = collector(&batches[0], &pool, Cancel::default());
         batches.iter().for_each(|batch| collector.push(batch.clone()).unwrap());
         let build = collector.finish().unwrap();
-        prop_assert_eq!(build.rows(), &rows);
-        let own = RangeCounter::default().add_batch(build.rows());
+        prop_assert_eq!(build.rows().unwrap(), &rows);
+        let own = RangeCounter::default().add_batch(build.rows().unwrap());
         let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
         prop_assert_eq!(rest, own, "rows are charged exactly");
         let copied = batches.iter().filter(|batch| batch.num_rows() > 0).count() > 1;
@@ -349,7 +349,7 @@ fn admission_covers_every_type() {
             let whole = build.index_kind() != IndexKind::Rows;
             assert!(!whole || growth <= admitted + metadata, "{case}: {growth} bytes allocated, {admitted} admitted");
             assert_eq!(Arc::strong_count(&producer), 1, "{case}: inputs are kept");
-            let own = RangeCounter::default().add_batch(build.rows());
+            let own = RangeCounter::default().add_batch(build.rows().unwrap());
             let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();
             // Byte keys that were decoded are held beside the rows.
             let encoded = matches!(data_type, DataType::Dictionary(..) | DataType::RunEndEncoded(..));
@@ -394,7 +394,7 @@ fn keeping_one_row_of_a_key_is_admitted() {
             "{data_type}: {retained} bytes retained, {} charged",
             build.reserved_bytes()
         );
-        let own = RangeCounter::default().add_batch(build.rows());
+        let own = RangeCounter::default().add_batch(build.rows().unwrap());
         let index = build.index().memory_size() + build.groups().memory_size();
         assert_eq!(build.reserved_bytes() - index, own, "{data_type}");
         drop(build);
@@ -419,7 +419,7 @@ fn making_dictionaries_distinct_is_admitted() {
     let admitted = counting.peak() - charged;
     assert!(growth <= (admitted + 16 * 1024) as isize, "{growth} bytes allocated, {admitted} admitted");
     assert!(growth > 5 * 90_000, "no dictionary was made distinct");
-    let own = RangeCounter::default().add_batch(build.rows());
+    let own = RangeCounter::default().add_batch(build.rows().unwrap());
     assert_eq!(build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size(), own);
 }
 
@@ -437,7 +437,7 @@ fn shared_values_are_admitted_once() {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(5 << 19));
         let mut collector = collector(&whole, &pool, Cancel::default());
         (0..200).for_each(|i| collector.push(whole.slice(5 * i, 5)).unwrap());
-        assert_eq!(collector.finish().unwrap().rows().num_rows(), 1000);
+        assert_eq!(collector.finish().unwrap().rows().unwrap().num_rows(), 1000);
     }
 }
 

@@ -320,7 +320,7 @@ fn shares_single_batch_but_owns_output() {
     let plain = HashJoin::builder(input.schema(), probe).on([("key", "key")]).build().unwrap();
     let stream = BatchStream::from_batches(input.schema(), vec![input.clone()]);
     let prepared = plain.prepare_build(stream, &pool, Config::default()).unwrap();
-    assert_eq!(addresses(prepared.rows()), addresses(&input));
+    assert_eq!(addresses(prepared.rows().unwrap()), addresses(&input));
     let reserved = pool.reserved();
     let tasks = [0, 1].map(|_| plain.clone().with_prepared_build(Arc::clone(&prepared)).unwrap());
     assert!(tasks.iter().all(|task| Arc::ptr_eq(task.prepared_build().unwrap(), &prepared)));

@@ -1,5 +1,8 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
+import datetime
+import decimal
+import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
@@ -16,6 +19,7 @@ from prejoin.typing import (
     Operand,
     Properties,
     Rows,
+    Saved,
     Statistics,
 )
 
@@ -159,8 +163,45 @@ class PreparedBuild:
         """How membership is told: "in_list" for a small build, else "map"."""
 
     def memory(self) -> Memory:
-        """Bytes by part: rows, index (keys to groups), groups (groups to rows), and their sum `reserved`."""
+        """Bytes by part, by whose they are, and as the pool knows them.
 
+        rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
+        all processes that map it); reserved (charged to the pool).
+        """
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the contents: 32 hexadecimal digits.
+
+        A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
+        the rows; it does not withstand malice.
+        """
+
+    @property
+    def path(self) -> str | None:
+        """The file that the build was opened from, as an absolute path; None for a build in memory."""
+
+    def save(self, path: str | os.PathLike[str], *, mode: int | None = None) -> None:
+        """Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
+
+        mode: permission bits of the file; by default 0o600, the user alone reads it.
+
+        The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
+        was there before, or the new file. Who has the old file open keeps it.
+
+        Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
+        then.
+        """
+
+    def share(self) -> SharedBuild:
+        """Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+
+        The copy is charged to the build's pool for as long as the handle lives.
+
+        Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+        """
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str, bool]]: ...
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
@@ -221,6 +262,32 @@ class PreparedBuild:
         """
 
     def __len__(self) -> int: ...
+
+@final
+class SharedBuild:
+    """A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
+
+    On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
+    opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
+    file, removed with the first handle.
+
+    >>> import pickle, prejoin, pyarrow as pa
+    >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
+    >>> pickle.loads(pickle.dumps(shared)).open().num_rows
+    2
+    """
+
+    def open(self, *, verify: bool = True, pool: MemoryPool | None = None) -> PreparedBuild:
+        """Maps the build; `verify` and `pool` are those of `prejoin.open`.
+
+        Raises what `prejoin.open` raises.
+        """
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the contents: 32 hexadecimal digits."""
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]: ...
 
 @final
 class Source:
@@ -714,6 +781,37 @@ def join(
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
+def open(path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None) -> PreparedBuild:
+    """Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
+
+    verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
+        opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
+    pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
+
+    The file must stay as it is while the build is used: never write to it or cut it in place, save anew instead. An
+    opened build pickles as its path and fingerprint, and is opened again on the other side.
+
+    Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
+    the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
+
+    >>> import os, tempfile, prejoin, pyarrow as pa
+    >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+    >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
+    >>> users = prejoin.open(path)
+    >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
+    ['bob']
+    """
+
+def inspect(path: str | os.PathLike[str]) -> Saved:
+    """What the header of a saved build tells, without reading the rest or checking it.
+
+    Keys: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has), index_kind,
+    membership, bytes (by part, and of the file), rows_at (offset and length of the Arrow IPC file in it), fingerprint,
+    created (when the file was written), prejoin_version, format_version.
+
+    Raises what `open` raises.
+    """
+
 def col(name: str) -> Expr:
     """A column: "build.x" or "probe.y".
 
@@ -751,5 +849,7 @@ def read(source: Any, schema: ArrowSchemaExportable | None = None) -> pa.RecordB
 
 def _probe_steps() -> int: ...
 def _crossing(batch: ArrowArrayExportable) -> pa.RecordBatch: ...
+def _attach(path: str, fingerprint: str) -> SharedBuild: ...
+def _reopen(path: str, fingerprint: str, verify: bool) -> PreparedBuild: ...
 def _load_expr(bytes: bytes) -> Expr: ...
 def _load_join(bytes: bytes, build: Any, probe: Any) -> HashJoin: ...

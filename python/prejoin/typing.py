@@ -6,8 +6,11 @@ nanoarrow and arro3 have it.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from prejoin._core import Expr, Source
@@ -24,6 +27,8 @@ __all__ = [
     "Operand",
     "Properties",
     "Rows",
+    "Saved",
+    "SavedBytes",
     "Statistics",
     "SupportsCollectBatches",
     "SupportsScanner",
@@ -142,9 +147,39 @@ class Metrics(TypedDict):
 
 
 class Memory(TypedDict):
-    """Bytes of a prepared build by part; `reserved` is their sum and the charge to the pool."""
+    """Bytes of a prepared build by part and by whose they are; `reserved` is the charge to the pool."""
 
     rows: int
     index: int
     groups: int
+    private: int
+    mapped: int
     reserved: int
+
+
+class SavedBytes(TypedDict):
+    """Bytes of a saved build by part, and of the whole file."""
+
+    rows: int
+    index: int
+    groups: int
+    file: int
+
+
+class Saved(TypedDict):
+    """What the header of a saved build tells."""
+
+    schema: pa.Schema
+    keys: list[str]
+    null_equal: tuple[bool, ...]
+    num_rows: int
+    num_keys: int
+    duplicates: int
+    index_kind: str
+    membership: str
+    bytes: SavedBytes
+    rows_at: tuple[int, int]
+    fingerprint: str
+    created: datetime.datetime | None
+    prejoin_version: str
+    format_version: int

@@ -46,6 +46,11 @@ impl Bounds {
         }
     }
 
+    /// Bounds of one row each, of the column's type.
+    pub(crate) fn new(min: ArrayRef, max: ArrayRef) -> Self {
+        Self { min, max }
+    }
+
     /// The least value: an array of one row, of the column's type.
     pub fn min(&self) -> &ArrayRef {
         &self.min

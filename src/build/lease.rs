@@ -12,6 +12,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
 use super::PreparedBuild;
+use crate::error::Result;
 
 /// `batch`, whose buffers belong to `build`, with each buffer holding a lease: as long as one of them lives, so do the
 /// build and its charge (S24).
@@ -23,9 +24,9 @@ pub(crate) fn lease_batch(build: &Arc<PreparedBuild>, batch: &RecordBatch) -> Re
 }
 
 /// Column `column` of the build for copying rows from: under a lease where copies share buffers with it (S23).
-pub(crate) fn lease_column(build: &Arc<PreparedBuild>, column: usize) -> ArrayRef {
-    let array = build.rows().column(column);
-    if shares_when_copied(array.data_type()) { lease_array(build, array.as_ref()) } else { array.clone() }
+pub(crate) fn lease_column(build: &Arc<PreparedBuild>, column: usize) -> Result<ArrayRef> {
+    let array = build.column(column)?;
+    Ok(if shares_when_copied(array.data_type()) { lease_array(build, array.as_ref()) } else { array.clone() })
 }
 
 /// True for types of which a copy of some rows shares dictionary values, view data or run values with the whole.

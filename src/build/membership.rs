@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
-use arrow_schema::{DataType, Fields};
+use arrow_schema::{DataType, Fields, Schema};
 
 use super::admission::sliced_size;
 use crate::config::Config;
@@ -24,10 +24,10 @@ impl Membership {
     /// The list of the key columns `keys` of `rows` if `config` allows one for `num_keys` distinct keys. Byte keys have
     /// none (S41).
     pub(super) fn new(rows: &RecordBatch, keys: &[usize], num_keys: usize, config: &Config) -> Result<Self> {
-        let listed = |data_type: &DataType| data_type.is_primitive() || *data_type == DataType::Boolean;
         let (max_bytes, max_values) = (config.in_list_max_bytes, config.in_list_max_values);
         let columns: Vec<ArrayRef> = keys.iter().map(|&key| Arc::clone(rows.column(key))).collect();
-        if max_bytes == 0 || max_values < num_keys.max(1) || !columns.iter().all(|column| listed(column.data_type())) {
+        if max_bytes == 0 || max_values < num_keys.max(1) || !columns.iter().all(|column| is_listed(column.data_type()))
+        {
             return Ok(Membership::Map);
         }
         let mut bytes = 0usize;
@@ -37,12 +37,28 @@ impl Membership {
         if bytes > max_bytes {
             return Ok(Membership::Map);
         }
-        if let [column] = columns.as_slice() {
-            return Ok(Membership::InList(Arc::clone(column)));
-        }
-        let fields: Fields = keys.iter().map(|&key| Arc::clone(&rows.schema_ref().fields()[key])).collect();
-        Ok(Membership::InList(Arc::new(StructArray::try_new(fields, columns, None)?)))
+        Ok(Membership::InList(list_of(rows.schema_ref(), keys, columns)?))
     }
+
+    /// The list of `columns`, which are the columns `keys` of `schema`; `None` for types that are never listed.
+    pub(crate) fn list(schema: &Schema, keys: &[usize], columns: Vec<ArrayRef>) -> Result<Option<Self>> {
+        match columns.iter().all(|column| is_listed(column.data_type())) {
+            true => Ok(Some(Membership::InList(list_of(schema, keys, columns)?))),
+            false => Ok(None),
+        }
+    }
+}
+
+fn is_listed(data_type: &DataType) -> bool {
+    data_type.is_primitive() || *data_type == DataType::Boolean
+}
+
+fn list_of(schema: &Schema, keys: &[usize], columns: Vec<ArrayRef>) -> Result<ArrayRef> {
+    if let [column] = columns.as_slice() {
+        return Ok(Arc::clone(column));
+    }
+    let fields: Fields = keys.iter().map(|&key| Arc::clone(&schema.fields()[key])).collect();
+    Ok(Arc::new(StructArray::try_new(fields, columns, None)?))
 }
 
 impl fmt::Debug for Membership {

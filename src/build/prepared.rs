@@ -1,13 +1,19 @@
 //! The frozen build side.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
+use super::fingerprint::fingerprint;
 use super::{Bounds, BuildSpec, Membership, NullEquality};
+use crate::column::Column;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::file::Mapped;
 use crate::index::{IndexKind, KeyIndex, RowGroups};
 use crate::memory::Reservation;
 
@@ -15,14 +21,68 @@ use crate::memory::Reservation;
 /// number of joins and threads probe it at once behind one `Arc`.
 pub struct PreparedBuild {
     spec: BuildSpec,
-    rows: RecordBatch,
-    key_columns: Vec<ArrayRef>,
+    /// That of the rows.
+    schema: SchemaRef,
+    num_rows: usize,
+    columns: Vec<Column>,
+    /// The columns as one batch.
+    rows: OnceLock<RecordBatch>,
+    has_null_key: OnceLock<bool>,
     index: KeyIndex,
     groups: RowGroups,
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
+    fingerprint: OnceLock<u128>,
     /// Last, so that the memory goes before its charge (S19).
-    reservation: Reservation,
+    memory: Memory,
+}
+
+/// Whose memory a build is in.
+enum Memory {
+    Own(Reservation),
+    Mapped {
+        mapped: Arc<Mapped>,
+        rows_bytes: usize,
+        /// `None` for a file without a name.
+        path: Option<PathBuf>,
+        /// False where bounds checks alone stand between a damaged file and an answer.
+        verified: bool,
+        charge: Option<Arc<Reservation>>,
+    },
+}
+
+/// A build in a mapped file.
+pub(crate) struct MappedBuild {
+    pub(crate) spec: BuildSpec,
+    pub(crate) schema: SchemaRef,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: usize,
+    pub(crate) rows_bytes: usize,
+    pub(crate) has_null_key: bool,
+    pub(crate) index: KeyIndex,
+    pub(crate) groups: RowGroups,
+    pub(crate) bounds: Vec<Option<Bounds>>,
+    pub(crate) membership: Membership,
+    pub(crate) fingerprint: u128,
+    pub(crate) mapped: Arc<Mapped>,
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) verified: bool,
+    pub(crate) charge: Option<Arc<Reservation>>,
+}
+
+/// Bytes of a build by part, and by whose they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildMemory {
+    /// The rows.
+    pub rows: usize,
+    /// The index: keys to groups.
+    pub index: usize,
+    /// The groups: groups to rows.
+    pub groups: usize,
+    /// Of a mapped file, shared with all processes that map it.
+    pub mapped: usize,
+    /// Of this process alone.
+    pub private: usize,
 }
 
 impl PreparedBuild {
@@ -35,9 +95,40 @@ impl PreparedBuild {
         config: &Config,
         reservation: Reservation,
     ) -> Result<Self> {
-        let key_columns = spec.keys().iter().map(|&key| rows.column(key).clone()).collect();
         let membership = Membership::new(&rows, spec.keys(), index.num_keys(), config)?;
-        Ok(Self { spec, rows, key_columns, index, groups, bounds, membership, reservation })
+        Ok(Self {
+            spec,
+            schema: rows.schema(),
+            num_rows: rows.num_rows(),
+            columns: rows.columns().iter().map(|column| Column::from(Arc::clone(column))).collect(),
+            rows: rows.into(),
+            has_null_key: OnceLock::new(),
+            index,
+            groups,
+            bounds,
+            membership,
+            fingerprint: OnceLock::new(),
+            memory: Memory::Own(reservation),
+        })
+    }
+
+    /// A build whose parts lie in a file.
+    pub(crate) fn from_file(build: MappedBuild) -> Self {
+        let MappedBuild { mapped, rows_bytes, path, verified, charge, .. } = build;
+        Self {
+            spec: build.spec,
+            schema: build.schema,
+            num_rows: build.rows,
+            columns: build.columns,
+            rows: OnceLock::new(),
+            has_null_key: build.has_null_key.into(),
+            index: build.index,
+            groups: build.groups,
+            bounds: build.bounds,
+            membership: build.membership,
+            fingerprint: build.fingerprint.into(),
+            memory: Memory::Mapped { mapped, rows_bytes, path, verified, charge },
+        }
     }
 
     /// What the build was prepared for: schema, key columns, null equality.
@@ -62,7 +153,7 @@ impl PreparedBuild {
 
     /// Number of build rows, duplicates and null keys included.
     pub fn num_rows(&self) -> usize {
-        self.rows.num_rows()
+        self.num_rows
     }
 
     /// Number of distinct keys that a probe can match.
@@ -80,25 +171,128 @@ impl PreparedBuild {
         self.index.kind()
     }
 
-    /// Bytes charged to the pool for as long as the build lives.
+    /// Bytes charged to the pool for as long as the build lives. A mapped file is charged once per pool and process, so
+    /// builds of one file share a charge.
     pub fn reserved_bytes(&self) -> usize {
-        self.reservation.size()
+        match &self.memory {
+            Memory::Own(reservation) => reservation.size(),
+            Memory::Mapped { charge, .. } => charge.as_ref().map_or(0, |charge| charge.size()),
+        }
+    }
+
+    /// Bytes by part.
+    pub fn memory(&self) -> BuildMemory {
+        let (index, groups) = (self.index.memory_size(), self.groups.memory_size());
+        match &self.memory {
+            Memory::Own(reservation) => {
+                let private = reservation.size();
+                BuildMemory { rows: private.saturating_sub(index + groups), index, groups, mapped: 0, private }
+            }
+            Memory::Mapped { mapped, rows_bytes, .. } => {
+                BuildMemory { rows: *rows_bytes, index, groups, mapped: mapped.bytes().len(), private: 0 }
+            }
+        }
+    }
+
+    /// The file that the build lies in, as an absolute path; `None` for a build in memory or a shared one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.memory {
+            Memory::Mapped { path, .. } => path.as_deref(),
+            Memory::Own(_) => None,
+        }
+    }
+
+    /// The bytes of the file that the build lies in.
+    pub(crate) fn mapped_file(&self) -> Option<&[u8]> {
+        match &self.memory {
+            Memory::Mapped { mapped, .. } => Some(mapped.bytes()),
+            Memory::Own(_) => None,
+        }
+    }
+
+    /// Whether everything in the build is known to be in range. False for a file that was opened unverified only.
+    pub(crate) fn is_verified(&self) -> bool {
+        !matches!(self.memory, Memory::Mapped { verified: false, .. })
+    }
+
+    /// Runs a step of a probe. Where a bounds check stops it in the parts of an unverified file, that is an error.
+    pub(crate) fn guarded<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        if self.is_verified() {
+            return step();
+        }
+        catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+            let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
+            Err(Error::Execution(format!("{path} was opened unverified and is damaged; prepare and save it again")))
+        })
+    }
+
+    /// Pays for what is made of the build.
+    pub(crate) fn pool(&self) -> Option<&Arc<dyn crate::memory::Pool>> {
+        match &self.memory {
+            Memory::Own(reservation) => Some(reservation.pool()),
+            Memory::Mapped { charge, .. } => charge.as_ref().map(|charge| charge.pool()),
+        }
     }
 
     /// True where some row holds a null in a key column.
     pub fn has_null_key(&self) -> bool {
-        self.key_columns.iter().any(|column| column.logical_null_count() > 0)
+        *self.has_null_key.get_or_init(|| {
+            let keys = self.keys().iter().filter_map(|&key| self.columns[key].get().ok());
+            keys.into_iter().any(|column| column.logical_null_count() > 0)
+        })
     }
 
-    /// The build rows in build order. A column that holds nulls is nullable here, even where the build's schema says
-    /// that it is not: batches may differ from the schema in nullability.
-    pub fn rows(&self) -> &RecordBatch {
-        &self.rows
+    /// Identity of the contents: a hash of the rows in any order, the schema, the keys and their null equality. Two builds
+    /// of equal rows have the same, whatever their batches, slices and dictionaries; it does not withstand malice.
+    ///
+    /// It is computed once, in one pass over all values, and stands in the header of a file.
+    ///
+    /// # Errors
+    /// [`Error::Execution`] for rows of an unverified file that are not valid.
+    pub fn fingerprint(&self) -> Result<u128> {
+        match self.fingerprint.get() {
+            Some(&known) => Ok(known),
+            None => {
+                let computed = fingerprint(&self.spec, self.rows()?)?;
+                Ok(*self.fingerprint.get_or_init(|| computed))
+            }
+        }
+    }
+
+    /// Schema of the rows: a column that holds nulls is nullable here, even where the build's schema says that it is not.
+    /// Batches may differ from the schema in nullability.
+    pub fn rows_schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The build rows in build order, with [`rows_schema`](Self::rows_schema).
+    ///
+    /// # Errors
+    /// [`Error::Execution`] for rows of an unverified file that are not valid.
+    pub fn rows(&self) -> Result<&RecordBatch> {
+        if let Some(rows) = self.rows.get() {
+            return Ok(rows);
+        }
+        let columns = self.columns.iter().map(|column| column.get().cloned()).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        Ok(self.rows.get_or_init(|| rows))
+    }
+
+    /// Column `column` of the rows. Of an unverified file it is the only one that is checked.
+    ///
+    /// # Errors
+    /// As of [`rows`](Self::rows).
+    pub fn column(&self, column: usize) -> Result<&ArrayRef> {
+        self.columns[column].get()
     }
 
     /// The key columns, in key order.
-    pub fn key_columns(&self) -> &[ArrayRef] {
-        &self.key_columns
+    ///
+    /// # Errors
+    /// As of [`rows`](Self::rows).
+    pub fn key_columns(&self) -> Result<Vec<ArrayRef>> {
+        self.keys().iter().map(|&key| self.column(key).cloned()).collect()
     }
 
     /// The index of the distinct keys.

@@ -14,24 +14,25 @@ use super::stage::Stage;
 use super::table::Table;
 use super::words::null_rows;
 use super::{Hits, IndexContext, RowGroups, hash};
+use crate::column::Column;
 use crate::error::Result;
 
 /// A table of byte keys.
 #[derive(Debug)]
 pub(super) struct BytesIndex {
-    table: Tables,
-    shape: Shape,
-    seed: u64,
-    collide: u64,
+    pub(super) table: Tables,
+    pub(super) shape: Shape,
+    pub(super) seed: u64,
+    pub(super) collide: u64,
     /// The build's key column, shared, where the table does not hold the keys.
-    column: Option<ArrayRef>,
+    pub(super) column: Option<Column>,
     /// Shared with the build.
-    groups: RowGroups,
+    pub(super) groups: RowGroups,
 }
 
 /// By the number of 32-bit lanes of the key.
 #[derive(Debug)]
-enum Tables {
+pub(super) enum Tables {
     /// Half a hash.
     Hashes(Table<1>),
     Two(Table<2>),
@@ -52,13 +53,13 @@ macro_rules! with_table {
 
 /// The lengths of the build's keys, and how a key of such a length becomes a number.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
-    min: usize,
-    max: usize,
+pub(super) struct Shape {
+    pub(super) min: usize,
+    pub(super) max: usize,
     /// By length, what is added to the padded key: the length in the last byte, unless all lengths are equal.
     length_code: [u128; 17],
     /// 32-bit lanes that hold the key, 0 where it is too long for a table.
-    lanes: usize,
+    pub(super) lanes: usize,
 }
 
 impl Shape {
@@ -73,6 +74,11 @@ impl Shape {
             None => slots.for_each(|(_, _, len)| see(len)),
             Some(nulls) => slots.zip(nulls.iter()).filter(|(_, valid)| *valid).for_each(|((_, _, len), _)| see(len)),
         }
+        Self::new(min, max)
+    }
+
+    /// The shape of keys of `min` to `max` bytes.
+    pub(super) fn new(min: usize, max: usize) -> Self {
         let width = if min == max { max } else { max.saturating_add(1) };
         let lanes = match width {
             0..=8 => 2,
@@ -234,7 +240,7 @@ impl BytesIndex {
             ($kind:ident, $buckets_per_key:expr) => {{
                 let Built { table, seed, groups, num_keys, null_group } =
                     build(&keys, rows, nulls, nulls_equal, $buckets_per_key, context)?;
-                let column = (shape.lanes == 0).then(|| column.clone());
+                let column = (shape.lanes == 0).then(|| Column::from(column.clone()));
                 let this = Self { table: Tables::$kind(table), shape, seed, collide, column, groups: groups.clone() };
                 Ok((this, groups, num_keys, null_group))
             }};
@@ -252,19 +258,20 @@ impl BytesIndex {
         with_table!(&self.table, |table| table.memory_size(), |hashes| hashes.memory_size())
     }
 
-    pub(super) fn probe(&self, column: &ArrayRef, start: usize, len: usize, hits: &mut Hits) {
+    pub(super) fn probe(&self, column: &ArrayRef, start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
         let keys = ByteKeys { bytes: Bytes::of(column), nulls, shape: self.shape, collide: self.collide };
         let (seed, groups) = (self.seed, &self.groups);
         with_table!(&self.table, |table| hits.stages(start, len, &NumberProbe { keys, table, seed }), |table| {
             match &self.column {
                 Some(build) => {
-                    let build = Bytes::of(build);
+                    let build = Bytes::of(build.get()?);
                     hits.stages(start, len, &LongProbe { keys, table, seed, build, groups });
                 }
                 None => debug_assert!(false, "a table of hashes without its keys"),
             }
-        })
+        });
+        Ok(())
     }
 }
 

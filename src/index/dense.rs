@@ -13,11 +13,11 @@ use crate::error::Result;
 /// A bitmap from the smallest to the largest key.
 #[derive(Debug)]
 pub(super) struct DenseIndex {
-    words: Words,
-    min: u64,
+    pub(super) words: Words,
+    pub(super) min: u64,
     /// Largest key less the smallest.
-    span: u64,
-    bits: RankedBits,
+    pub(super) span: u64,
+    pub(super) bits: RankedBits,
 }
 
 /// What one look at all keys tells.

@@ -20,9 +20,9 @@ const BUCKETS_PER_KEY: f64 = 1.25;
 /// A table of hashed words. The hash is a bijection, so it is stored in place of the word.
 #[derive(Debug)]
 pub(super) struct HashedIndex {
-    words: Words,
-    table: Table<2>,
-    seed: u64,
+    pub(super) words: Words,
+    pub(super) table: Table<2>,
+    pub(super) seed: u64,
 }
 
 struct WordKeys<'a> {

@@ -47,14 +47,14 @@ impl fmt::Display for IndexKind {
 /// The frozen index of the distinct keys of a build.
 #[derive(Debug)]
 pub struct KeyIndex {
-    kind: Kind,
-    num_keys: usize,
+    pub(super) kind: Kind,
+    pub(super) num_keys: usize,
     /// Group of the rows whose only key is null, where null equals null, or `NONE`.
-    null_group: u32,
+    pub(super) null_group: u32,
 }
 
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Dense(DenseIndex),
     Hashed(HashedIndex),
     Bytes(Box<BytesIndex>),
@@ -175,7 +175,7 @@ impl KeyIndex {
         match &self.kind {
             Kind::Dense(index) => index.probe(keys, start, len, hits),
             Kind::Hashed(index) => index.probe(keys, start, len, hits),
-            Kind::Bytes(index) => index.probe(&keys[0], start, len, hits),
+            Kind::Bytes(index) => index.probe(&keys[0], start, len, hits)?,
             Kind::Rows(index) => index.probe(keys, start, len, hits)?,
         }
         if self.null_group != NONE

@@ -21,6 +21,7 @@ mod rows;
 mod scratch;
 mod stage;
 mod steps;
+mod stored;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub use key_index::{IndexContext, IndexKind, KeyIndex};
 pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type, positions};
 pub use scratch::scratch_size;
 pub use steps::probe_steps;
+pub(crate) use stored::{Indexed, Part, StoredIndex};
 
 /// Group id of a row that is in no group.
 pub(crate) const NONE: u32 = u32::MAX;

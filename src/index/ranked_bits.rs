@@ -49,7 +49,7 @@ pub(super) fn rank(words: &[u64], value: u64) -> (bool, u32) {
 
 /// A set of numbers in `0..32 * words`: bits in the lower half of each word, the rank of its first bit in the upper one.
 #[derive(Debug)]
-pub(super) struct RankedBits(ScalarBuffer<u64>);
+pub(super) struct RankedBits(pub(super) ScalarBuffer<u64>);
 
 impl RankedBits {
     /// Whether `value` is a member, and the number of members below it. `value` is at most `max`.

@@ -27,16 +27,16 @@ use crate::memory::Reservation;
 /// A table of encoded keys.
 #[derive(Debug)]
 pub(super) struct RowsIndex {
-    encoder: Encoder,
-    table: Table<1>,
-    seed: u64,
-    collide: u64,
-    keys: Keys,
+    pub(super) encoder: Encoder,
+    pub(super) table: Table<1>,
+    pub(super) seed: u64,
+    pub(super) collide: u64,
+    pub(super) keys: Keys,
 }
 
 /// Encodes stages of rows.
 #[derive(Debug)]
-struct Encoder {
+pub(super) struct Encoder {
     converter: RowConverter,
     nulls_equal: Vec<bool>,
 }
@@ -51,12 +51,16 @@ fn encoded_type(data_type: &DataType) -> &DataType {
 
 impl Encoder {
     fn new(columns: &[ArrayRef], nulls_equal: &[bool]) -> Result<Self> {
-        let fields = columns.iter().map(|column| SortField::new(encoded_type(column.data_type()).clone()));
+        Self::of_types(columns.iter().map(|column| column.data_type()), nulls_equal)
+    }
+
+    pub(super) fn of_types<'a>(types: impl Iterator<Item = &'a DataType>, nulls_equal: &[bool]) -> Result<Self> {
+        let fields = types.map(|data_type| SortField::new(encoded_type(data_type).clone()));
         Ok(Self { converter: RowConverter::new(fields.collect())?, nulls_equal: nulls_equal.to_vec() })
     }
 
     /// Encodes `start..start + len`, and keeps in `stage` the rows that no null drops.
-    fn encode(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) -> Result<Rows> {
+    pub(super) fn encode(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) -> Result<Rows> {
         let live = stage.live(len);
         let mut parts = Vec::with_capacity(columns.len());
         for (column, nulls_equal) in columns.iter().zip(&self.nulls_equal) {
@@ -136,14 +140,14 @@ fn canonical_data(data: &ArrayData) -> Result<ArrayData> {
 
 /// The distinct encoded keys, one after the other.
 #[derive(Debug)]
-struct Keys {
-    offsets: ScalarBuffer<u64>,
-    data: ScalarBuffer<u8>,
+pub(super) struct Keys {
+    pub(super) offsets: ScalarBuffer<u64>,
+    pub(super) data: ScalarBuffer<u8>,
 }
 
 impl Keys {
     #[inline(always)]
-    fn value(&self, group: u32) -> &[u8] {
+    pub(super) fn value(&self, group: u32) -> &[u8] {
         let group = group as usize;
         &self.data[self.offsets[group] as usize..self.offsets[group + 1] as usize]
     }

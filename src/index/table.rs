@@ -16,7 +16,7 @@ use super::{IndexContext, NONE, steps};
 use crate::error::Result;
 
 /// Tuples of a bucket that are compared without a look at the bucket's length.
-const WINDOW: usize = 4;
+pub(super) const WINDOW: usize = 4;
 
 /// Longest bucket that is searched one tuple after the other.
 pub(super) const LONG: usize = 32;
@@ -28,9 +28,9 @@ const SUSPECTS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Table<const L: usize> {
     /// The first entry is 0; entry `b + 1` is the end of bucket `b` and, in its upper half, the bucket's tag.
-    directory: ScalarBuffer<u64>,
-    tuples: ScalarBuffer<u32>,
-    collide: u64,
+    pub(super) directory: ScalarBuffer<u64>,
+    pub(super) tuples: ScalarBuffer<u32>,
+    pub(super) collide: u64,
 }
 
 /// Two of 32 bits, taken from hash bits that no directory of less than 2^32 buckets uses up.

@@ -202,12 +202,12 @@ pub(super) enum Words {
 /// One key column of a packed word.
 #[derive(Debug, Clone)]
 pub(super) struct Digit {
-    min: u64,
+    pub(super) min: u64,
     /// Largest word less `min`.
-    span: u64,
+    pub(super) span: u64,
     /// Digit of null where null equals null.
-    null: Option<u64>,
-    factor: u64,
+    pub(super) null: Option<u64>,
+    pub(super) factor: u64,
 }
 
 impl Words {

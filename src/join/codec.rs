@@ -4,13 +4,10 @@
 //! source declared), then the fields of the join in the order of [`write_join`]. A list is its length, then its items;
 //! an option is a byte 0, or 1 and the value.
 
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use arrow_buffer::i256;
-use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;
-use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
-use arrow_schema::{Schema, SchemaRef, TimeUnit};
+use arrow_schema::TimeUnit;
 
 use super::kind::{JoinType, PartitionMode};
 use super::plan::HashJoin;
@@ -19,6 +16,7 @@ use super::validate::Validate;
 use crate::build::NullEquality;
 use crate::error::{Error, Result, not_supported, plan_err};
 use crate::expr::{self, ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
+use crate::file::{decode_schema, encode_schema};
 
 const MAGIC: &[u8] = b"prejoin.HashJoin";
 const VERSION: u8 = 1;
@@ -165,25 +163,16 @@ fn read_join(input: &mut Reader<'_>) -> Result<HashJoin> {
 
 fn write_source(source: &Source, out: &mut Vec<u8>) -> Result<()> {
     let schema = source.schema();
-    let (mut tracker, options) = (DictionaryTracker::new(false), IpcWriteOptions::default());
-    let message =
-        IpcDataGenerator::default().schema_to_bytes_with_dictionary_tracker(schema, &mut tracker, &options).ipc_message;
     // What IPC leaves out, such as a dictionary of dictionaries, must not get lost in silence.
-    if decode_schema(&message).ok().as_ref() != Some(schema) {
+    let Some(message) = encode_schema(schema) else {
         return not_supported!(
             "Arrow IPC does not carry a schema of this join, so the join is not serialized: {schema}"
         );
-    }
+    };
     write_bytes(&message, out);
     write_list(source.ordering(), out, |&column, out| write_len(column, out));
     write_list(source.equal_columns(), out, write_pair);
     Ok(())
-}
-
-fn decode_schema(message: &[u8]) -> Result<SchemaRef> {
-    // arrow-ipc panics on a union of more than 128 children without type ids.
-    let schema = catch_unwind(|| try_schema_from_flatbuffer_bytes(message)).ok().and_then(|schema| schema.ok());
-    schema.map(|schema: Schema| Arc::new(schema)).ok_or_else(|| damaged("a schema is not readable"))
 }
 
 fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
@@ -412,7 +401,8 @@ impl<'a> Reader<'a> {
     }
 
     fn source(&mut self) -> Result<Source> {
-        let source = Source::schema_only(decode_schema(self.bytes()?)?);
+        let schema = decode_schema(self.bytes()?).ok_or_else(|| damaged("a schema is not readable"))?;
+        let source = Source::schema_only(schema);
         let (ordering, equal) = (self.list(Self::len)?, self.list(Self::pair)?);
         Ok(source.with_ordering(ordering).with_equal_columns(equal))
     }

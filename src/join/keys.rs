@@ -71,8 +71,9 @@ impl KeyReader {
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for columns that do not exist or do not compare with their key.
     pub(crate) fn try_new(build: &PreparedBuild, positions: &[usize], schema: &Schema) -> Result<Self> {
-        let keys = positions.iter().zip(build.key_columns()).enumerate();
-        let column = |(i, (&position, key)): (usize, (&usize, &ArrayRef))| {
+        let keys = positions.iter().zip(build.keys()).enumerate();
+        let column = |(i, (&position, &key)): (usize, (&usize, &usize))| {
+            let key = build.schema().field(key);
             let Some(field) = schema.fields().get(position) else {
                 return plan_err!("key column {position} was asked of a batch of {} columns", schema.fields().len());
             };

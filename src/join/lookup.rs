@@ -103,13 +103,13 @@ impl PreparedBuild {
             entries.try_reserve(PIECE)?;
             let before = entries.len();
             let on_group = |group| visited.iter().for_each(|visited| visited.mark(group));
-            input.fill(self, shape, before + PIECE, None, &mut entries, on_group)?;
+            self.guarded(|| input.fill(self, shape, before + PIECE, None, &mut entries, on_group))?;
             if entries.len() == before {
                 break;
             }
         }
         if let Some(visited) = visited {
-            let mut unmatched = visited.to_rows(self, false, pool)?;
+            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool))?;
             loop {
                 cancel.check()?;
                 entries.try_reserve(PIECE)?;
@@ -130,17 +130,19 @@ impl PreparedBuild {
 
     /// Calls `f` with each key that is found, ascending, and its group.
     fn for_each_hit(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel, mut f: impl FnMut(usize, u32)) -> Result<()> {
-        for start in (0..keys.rows).step_by(STAGE) {
-            cancel.check()?;
-            hits.clear();
-            self.index().probe(&keys.columns, start, STAGE.min(keys.rows - start), hits)?;
-            for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
-                if keys.missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
-                    f(row as usize, group);
+        self.guarded(|| {
+            for start in (0..keys.rows).step_by(STAGE) {
+                cancel.check()?;
+                hits.clear();
+                self.index().probe(&keys.columns, start, STAGE.min(keys.rows - start), hits)?;
+                for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
+                    if keys.missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
+                        f(row as usize, group);
+                    }
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -159,14 +161,14 @@ impl Lookup {
     /// # Errors
     /// [`Error::Plan`] for positions out of range, and columns of a type that no null has a place in.
     pub fn try_new(build: Arc<PreparedBuild>, columns: &[usize]) -> Result<Self> {
-        let all = build.rows().schema();
+        let all = build.rows_schema().clone();
         let field = |&column: &usize| match all.fields().get(column) {
             Some(field) => extended(field, true, "lookup"),
             None => plan_err!("column {column} was asked of a build with {}", all.fields().len()),
         };
         let fields = columns.iter().map(field).collect::<Result<Vec<_>>>()?;
         let schema = Arc::new(Schema::new_with_metadata(fields, all.metadata().clone()));
-        let columns = columns.iter().map(|&column| lease_column(&build, column)).collect();
+        let columns = columns.iter().map(|&column| lease_column(&build, column)).collect::<Result<_>>()?;
         Ok(Self { build, schema, columns })
     }
 

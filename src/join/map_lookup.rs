@@ -109,7 +109,7 @@ impl MapLookup {
     fn look_up(&self, keys: &[ArrayRef], rows: usize, hits: &mut Hits, mut set: impl FnMut(u32)) -> Result<()> {
         for start in (0..rows).step_by(STAGE) {
             hits.clear();
-            self.build.index().probe(keys, start, STAGE.min(rows - start), hits)?;
+            self.build.guarded(|| self.build.index().probe(keys, start, STAGE.min(rows - start), hits))?;
             hits.rows.iter().for_each(|&row| set(row));
         }
         Ok(())

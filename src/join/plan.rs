@@ -233,7 +233,7 @@ impl HashJoin {
 
     fn output(&self) -> Result<Output> {
         // Batches of a build may hold nulls where its schema declares none; the held rows tell.
-        let held = self.attached.as_ref().map(|prepared| prepared.rows().schema());
+        let held = self.attached.as_ref().map(|prepared| Arc::clone(prepared.rows_schema()));
         let (build, probe) = (held.as_ref().unwrap_or(self.build.schema()), self.probe.schema());
         let projection = self.projection.as_deref();
         let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
@@ -467,7 +467,8 @@ impl HashJoin {
         let probe_schema = self.probe.schema();
         let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
-        let build_columns = (0..build.rows().num_columns()).map(|column| lease_column(&build, column)).collect();
+        let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
+        let build_columns = build_columns.collect::<Result<_>>()?;
         Ok(ProbePlan {
             build,
             build_columns,

@@ -223,7 +223,9 @@ impl Probe {
         let Some(share) = &mut self.shares.visited else { return Ok(()) };
         if share.close() && self.left > 0 && !self.nothing_left() {
             let share = self.shares.visited.as_ref().map(|share| &share.visited);
-            let rows = share.map(|visited| visited.to_rows(&self.plan.build, self.plan.visits_rows(), &self.plan.pool));
+            let ProbePlan { build, pool, .. } = self.plan.as_ref();
+            let by_row = self.plan.visits_rows();
+            let rows = share.map(|visited| build.guarded(|| visited.to_rows(build, by_row, pool)));
             self.rest = rows.transpose()?;
         }
         // The bits are given back as soon as the last partition has read them.
@@ -242,7 +244,8 @@ impl Probe {
     pub fn next_output(&mut self) -> Result<Option<RecordBatch>> {
         let metrics = Arc::clone(&self.metrics);
         let _timer = Timer::start(&metrics.join_nanos);
-        let batch = self.next_batch()?;
+        let plan = Arc::clone(&self.plan);
+        let batch = plan.build.guarded(|| self.next_batch())?;
         if let Some(batch) = &batch {
             add(&metrics.output_batches, 1);
             add(&metrics.output_rows, batch.num_rows());
@@ -390,7 +393,10 @@ impl Probe {
         let marked = plan.join_type == JoinType::BuildSemi;
         // SQL NOT IN: a null build key is unknown against any probe row. `finish` left no rest for null probe keys.
         let drops_nulls = plan.null_aware && rest.probe_had_rows;
-        let key_nulls = drops_nulls.then(|| plan.build.key_columns()[0].logical_nulls()).flatten();
+        let key_nulls = match drops_nulls {
+            true => plan.build.column(plan.build.keys()[0])?.logical_nulls(),
+            false => None,
+        };
         let keep = |row: usize| key_nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         rest.next_rows(marked, plan.batch_size.min(*left), keep, &mut rows);
         if rows.is_empty() {

@@ -74,13 +74,15 @@ pub(super) fn repeated_key(build: &PreparedBuild) -> String {
 fn key_text(build: &PreparedBuild, row: u32) -> String {
     let options = FormatOptions::new().with_null("null");
     let value = |column: &dyn Array| {
+        // An unverified file may name a row that does not exist.
+        (column.len() > row as usize).then_some(())?;
         let formatter = ArrayFormatter::try_new(column, &options).ok()?;
         formatter.value(row as usize).try_to_string().ok()
     };
-    let keys = build.keys().iter().zip(build.key_columns());
-    let key = keys.map(|(&key, column)| {
-        let value = value(column.as_ref()).unwrap_or_else(|| format!("a value of type {}", column.data_type()));
-        format!("{:?} = {value}", build.schema().field(key).name())
+    let key = build.keys().iter().map(|&key| {
+        let field = build.schema().field(key);
+        let value = build.column(key).ok().and_then(|column| value(column.as_ref()));
+        format!("{:?} = {}", field.name(), value.unwrap_or_else(|| format!("a value of type {}", field.data_type())))
     });
     key.collect::<Vec<_>>().join(", ")
 }

@@ -95,7 +95,11 @@ pub(crate) fn to_py_err(py: Python<'_>, error: Error) -> PyErr {
         Error::Arrow(error) => (&all.execution, error.to_string()),
         Error::External(error) => match error.downcast::<PyErr>() {
             Ok(raised) => return *raised,
-            Err(other) => (&all.execution, other.to_string()),
+            // FileNotFoundError and its like.
+            Err(other) => match other.downcast::<std::io::Error>() {
+                Ok(error) => return PyErr::from(*error),
+                Err(other) => (&all.execution, other.to_string()),
+            },
         },
         Error::Cancelled => (&all.execution, "cancelled before it was done; everything unfinished was released".into()),
     };

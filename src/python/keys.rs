@@ -70,7 +70,7 @@ fn name(build: &PreparedBuild, key: usize) -> &str {
 
 /// Values of key `key`.
 fn values(build: &PreparedBuild, key: usize, values: &[Bound<'_, PyAny>]) -> PyResult<Column> {
-    let indexed = key_type(build.key_columns()[key].data_type());
+    let indexed = key_type(build.schema().field(build.keys()[key]).data_type());
     Ok(match typed(values, &indexed)? {
         Some(typed) => Column::Typed(typed),
         None => Column::Array(super::values::by_pyarrow(values, &indexed, name(build, key))?),

@@ -189,14 +189,14 @@ pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny
 }
 
 fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {
-    let schema = build.rows().schema();
+    let schema = build.rows_schema().clone();
     for field in schema.fields() {
         position(&schema, field.name(), "build").map_err(|_| {
             plan(format!("a dict has each name once, the columns of the build are {}; use lookup", names(&schema)))
         })?;
     }
     let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
-    let rows = lease_batch(build, &build.rows().project(&by_pyarrow).map_err(Error::from)?);
+    let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?);
     let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
     let reader = |(column, field): (usize, &Arc<Field>)| {
         let at = by_pyarrow.iter().position(|&other| other == column);
@@ -221,7 +221,7 @@ impl Reader {
     fn read<'py>(&self, py: Python<'py>, build: &PreparedBuild, row: usize) -> PyResult<Bound<'py, PyAny>> {
         match &self.array {
             Some(array) => array.bind(py).get_item(row)?.call_method0(intern!(py, "as_py")),
-            None => native(py, build.rows().column(self.column), row),
+            None => native(py, build.column(self.column)?, row),
         }
     }
 }

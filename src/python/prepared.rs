@@ -1,5 +1,7 @@
 //! `prejoin.PreparedBuild` and `prejoin.prepare`.
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -15,7 +17,7 @@ use super::join::{JoinCache, join_type};
 use super::lookup::{self, LookupCache};
 use super::pool::PyMemoryPool;
 use super::signals::{detach_if_long, interruptible};
-use super::source;
+use super::{saved, source};
 use crate::build::{Bounds, BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
 use crate::config::Config;
 use crate::error::Error;
@@ -111,22 +113,72 @@ impl PyPreparedBuild {
         }
     }
 
-    /// Bytes by part: rows, index (keys to groups), groups (groups to rows), and their sum `reserved`.
+    /// Bytes by part, by whose they are, and as the pool knows them.
+    ///
+    /// rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
+    /// all processes that map it); reserved (charged to the pool).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (index, groups) = (self.build.index().memory_size(), self.build.groups().memory_size());
-        let reserved = self.build.reserved_bytes();
+        let memory = self.build.memory();
         let parts = PyDict::new(py);
-        parts.set_item("rows", reserved.saturating_sub(index + groups))?;
-        parts.set_item("index", index)?;
-        parts.set_item("groups", groups)?;
-        parts.set_item("reserved", reserved)?;
+        parts.set_item("rows", memory.rows)?;
+        parts.set_item("index", memory.index)?;
+        parts.set_item("groups", memory.groups)?;
+        parts.set_item("private", memory.private)?;
+        parts.set_item("mapped", memory.mapped)?;
+        parts.set_item("reserved", self.build.reserved_bytes())?;
         Ok(parts)
+    }
+
+    /// Identity of the contents: 32 hexadecimal digits.
+    ///
+    /// A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
+    /// the rows; it does not withstand malice.
+    #[getter]
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(|| {
+            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint())?;
+            Ok(saved::hex(fingerprint))
+        })
+    }
+
+    /// The file that the build was opened from, as an absolute path; None for a build in memory.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.build.path().map(Path::as_os_str)
+    }
+
+    /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
+    ///
+    /// mode: permission bits of the file; by default 0o600, the user alone reads it.
+    ///
+    /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
+    /// was there before, or the new file. Who has the old file open keeps it.
+    ///
+    /// Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
+    /// then.
+    #[pyo3(signature = (path, *, mode=None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, mode: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        guarded(|| saved::save(py, &self.build, &path, mode))
+    }
+
+    /// Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+    ///
+    /// The copy is charged to the build's pool for as long as the handle lives.
+    ///
+    /// Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+    fn share(&self, py: Python<'_>) -> PyResult<saved::PySharedBuild> {
+        guarded(|| saved::PySharedBuild::new(py, &self.build))
+    }
+
+    /// An opened build travels as its path and fingerprint.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        guarded(|| saved::reduce(py, &self.build))
     }
 
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows());
+            let rows = lease_batch(&self.build, self.build.rows()?);
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }

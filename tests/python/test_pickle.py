@@ -49,7 +49,7 @@ def test_an_attached_join_is_refused() -> None:
         pickle.dumps(attached)
     with pytest.raises(NotImplementedError):
         copy.copy(attached)
-    with pytest.raises(TypeError, match="PreparedBuild"):
+    with pytest.raises(prejoin.NotSupported, match=r"save\(path\)"):
         pickle.dumps(attached.prepared_build)
 
 

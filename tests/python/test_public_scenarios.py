@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import pickle
 import queue
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +23,6 @@ import pytest
 import prejoin
 from cases import SCENARIOS, SameCapsule
 
-# Scenario -> the feature it waits for, as (class or module, attribute); it must not exist yet.
-NOT_YET: dict[str, tuple[Any, str]] = {
-    "pickle_of_sliced_input": (prejoin.PreparedBuild, "save"),
-    "mmap_truncated": (prejoin, "open"),
-}
 heavy = pytest.mark.skipif(os.environ.get("PREJOIN_HEAVY") != "1", reason="needs several GiB: PREJOIN_HEAVY=1")
 
 
@@ -39,16 +36,9 @@ def script(text: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
 
-def test_every_scenario_is_tested_or_waits() -> None:
+def test_every_scenario_is_tested() -> None:
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert {scenario["name"] for scenario in SCENARIOS} <= tested | set(NOT_YET)
-    assert not tested & set(NOT_YET)
-
-
-@pytest.mark.parametrize("name", sorted(NOT_YET))
-def test_waits_for_a_feature(name: str) -> None:
-    owner, attribute = NOT_YET[name]
-    assert not hasattr(owner, attribute), f"{attribute} exists now: write test_{name}"
+    assert {scenario["name"] for scenario in SCENARIOS} <= tested
 
 
 # ---- memory
@@ -313,6 +303,46 @@ def test_build_shared_is_complete() -> None:
 
 
 # ---- reuse and errors
+
+
+# ---- persistence
+
+
+def test_pickle_of_sliced_input(tmp_path: Path) -> None:
+    """B5: what is saved and sent is the slice, not what it was cut from."""
+    table = pa.table({"k": range(1_000_000), "s": [f"text {i}" for i in range(1_000_000)]})
+    build = prejoin.prepare(table.slice(500_000, 10), "k")
+    path = tmp_path / "slice"
+    build.save(path)
+    assert path.stat().st_size < 100_000
+    sent = pickle.dumps(prejoin.open(path))
+    assert len(sent) < 1000
+    probe = keyed([499_999, 500_000, 500_009, 500_010])
+    for opened in (prejoin.open(path), pickle.loads(sent)):
+        assert prejoin.join(probe, opened).to_pylist() == prejoin.join(probe, build).to_pylist()
+        assert opened.to_table().equals(build.to_table())
+    with pytest.raises(prejoin.NotSupported, match=r"save\(path\).*share\(\)"):
+        pickle.dumps(build)
+
+
+def test_mmap_truncated(tmp_path: Path) -> None:
+    """B5, from Python; tests/saved.rs goes through every index."""
+    path = tmp_path / "build"
+    prejoin.prepare(pa.table({"k": range(1000), "s": [f"text {i}" for i in range(1000)]}), "k").save(path)
+    whole = path.read_bytes()
+    damaged = [whole[: len(whole) * i // 16] for i in range(16)]
+    damaged += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(256)]
+    for number, content in enumerate(damaged):
+        other = tmp_path / f"damaged-{number}"
+        other.write_bytes(content)
+        with pytest.raises((prejoin.ExecutionError, prejoin.NotSupported), match=other.name):
+            prejoin.open(other)
+        if number < 16:
+            with pytest.raises(prejoin.ExecutionError, match=other.name):
+                prejoin.open(other, verify=False)
+
+
+# ---- identity and errors of a reused build
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -353,6 +354,12 @@ def runs(length: int) -> pa.RecordBatch:
     return beside(pa.RunEndEncodedArray.from_arrays(pa.array([length], pa.int16()), pa.array(["x"])))
 
 
+def coded_twice() -> pa.RecordBatch:
+    codes = pa.array([0], pa.int8())
+    coded = pa.DictionaryArray.from_arrays(codes, pa.array(["x"]))
+    return beside(pa.DictionaryArray.from_arrays(codes, coded))
+
+
 SOLID = pa.dense_union([pa.field("x", pa.int8(), nullable=False)])
 KEYS = pa.record_batch({"k": [1] * 20_000})
 REFUSED: dict[str, Callable[[], Any]] = {
@@ -381,6 +388,8 @@ REFUSED: dict[str, Callable[[], Any]] = {
         prejoin.prepare(lists(1 << 16, (1 << 30) + (1 << 16)).set_column(0, "k", pa.array([1, 2])), "k"),
         how="full",
     ),
+    "Arrow IPC does not carry": lambda: prejoin.prepare(coded_twice(), "k").share(),
+    "save(path) it": lambda: pickle.dumps(prejoin.prepare(runs(2), "k")),
     "filter the build side or split it": lambda: prejoin.prepare(pa.record_batch([pa.nulls(2**32 - 1)], ["k"]), "k"),
 }
 

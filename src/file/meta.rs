@@ -1,0 +1,110 @@
+//! The meta section: what a build is of, in numbers.
+
+use arrow_schema::SchemaRef;
+
+use super::header::damaged;
+use super::schema::{decode_schema, encode_schema};
+use crate::build::{BuildSpec, NullEquality};
+use crate::error::{Error, Result, not_supported};
+use crate::index::IndexKind;
+
+/// What the meta section says.
+#[derive(Debug)]
+pub(super) struct Meta {
+    pub(super) spec: BuildSpec,
+    pub(super) rows: usize,
+    pub(super) keys: usize,
+    pub(super) null_group: u32,
+    pub(super) kind: IndexKind,
+    pub(super) groups: u8,
+    pub(super) in_list: bool,
+    pub(super) has_null_key: bool,
+    pub(super) numbers: Vec<u64>,
+}
+
+/// The codes are positions in this list; append only.
+const KINDS: [IndexKind; 4] = [IndexKind::Dense, IndexKind::Hashed, IndexKind::Bytes, IndexKind::Rows];
+
+impl Meta {
+    /// # Errors
+    /// [`Error::NotSupported`] for a schema that IPC does not carry.
+    pub(super) fn encode(&self) -> Result<Vec<u8>> {
+        let schema: &SchemaRef = self.spec.schema();
+        let Some(message) = encode_schema(schema) else {
+            return not_supported!("Arrow IPC does not carry the schema of this build, so it is not saved: {schema}");
+        };
+        let mut out = Vec::new();
+        let mut number = |number: u64| out.extend(number.to_le_bytes());
+        number(self.rows as u64);
+        number(self.keys as u64);
+        number(self.null_group.into());
+        number(KINDS.iter().position(|&kind| kind == self.kind).unwrap_or(KINDS.len()) as u64);
+        number(self.groups.into());
+        number(self.in_list.into());
+        number(self.has_null_key.into());
+        number(self.spec.keys().len() as u64);
+        for (&key, null_equality) in self.spec.keys().iter().zip(self.spec.null_equality()) {
+            number(key as u64);
+            number(null_equality.nulls_equal().into());
+        }
+        number(self.numbers.len() as u64);
+        self.numbers.iter().for_each(|&value| number(value));
+        number(message.len() as u64);
+        out.extend(message);
+        Ok(out)
+    }
+
+    /// # Errors
+    /// [`Error::Execution`] for other bytes.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        let mut input = Reader(bytes);
+        let (rows, keys, null_group) = (input.size()?, input.size()?, input.number()?);
+        let kind = *KINDS.get(input.size()?).ok_or_else(|| damaged("its index is of an unknown kind"))?;
+        let (groups, in_list, has_null_key) = (input.number()?, input.flag()?, input.flag()?);
+        let mut columns = Vec::new();
+        let mut null_equality = Vec::new();
+        for _ in 0..input.size()? {
+            columns.push(input.size()?);
+            null_equality.push(match input.flag()? {
+                true => NullEquality::NullEqualsNull,
+                false => NullEquality::NullEqualsNothing,
+            });
+        }
+        let count = input.size()?;
+        let numbers = (0..count).map(|_| input.number()).collect::<Result<_>>()?;
+        let length = input.size()?;
+        if input.0.len() != length || rows >= u32::MAX as usize || keys > rows {
+            return Err(unreadable());
+        }
+        let schema = decode_schema(input.0).ok_or_else(unreadable)?;
+        let spec = BuildSpec::try_new(schema, columns, null_equality).map_err(|error| match error {
+            Error::Plan(text) => damaged(&text),
+            other => other,
+        })?;
+        let (null_group, groups) = (u32::try_from(null_group), u8::try_from(groups));
+        let (Ok(null_group), Ok(groups)) = (null_group, groups) else { return Err(unreadable()) };
+        Ok(Self { spec, rows, keys, null_group, kind, groups, in_list, has_null_key, numbers })
+    }
+}
+
+fn unreadable() -> Error {
+    damaged("its description is not readable")
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn number(&mut self) -> Result<u64> {
+        let (number, rest) = self.0.split_first_chunk().ok_or_else(unreadable)?;
+        self.0 = rest;
+        Ok(u64::from_le_bytes(*number))
+    }
+
+    fn size(&mut self) -> Result<usize> {
+        usize::try_from(self.number()?).map_err(|_| unreadable())
+    }
+
+    fn flag(&mut self) -> Result<bool> {
+        Ok(self.number()? != 0)
+    }
+}

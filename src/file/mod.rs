@@ -1,0 +1,21 @@
+//! Builds in files: one file per build, mapped by any number of processes and probed in place.
+//!
+//! docs/format.md describes the file byte by byte. [`header`] and [`meta`] are its small parts, [`rows`] the Arrow IPC
+//! files in it; [`write`] makes one, [`save`] gives it a name, [`mapping`] maps it, [`open`] makes a build of it, and
+//! [`share`] does without a name.
+
+mod header;
+mod mapping;
+mod meta;
+mod open;
+mod rows;
+mod save;
+mod schema;
+mod share;
+mod write;
+
+pub(crate) use mapping::Mapped;
+pub use open::{OpenOptions, SavedInfo};
+pub use save::SaveOptions;
+pub(crate) use schema::{decode_schema, encode_schema};
+pub use share::SharedBuild;

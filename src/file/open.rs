@@ -1,0 +1,374 @@
+//! A file becomes a build, in place.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Schema};
+
+use super::header::{ALIGN, Header, Kind, Section, VERSION, damaged, padded};
+use super::mapping::Mapped;
+use super::meta::Meta;
+use super::rows::StoredRows;
+use super::save::{io_error, name};
+use super::write::failed;
+use crate::build::{Bounds, BuildSpec, MappedBuild, Membership, PreparedBuild};
+use crate::column::Column;
+use crate::error::Result;
+use crate::index::{IndexKind, Indexed, Part, StoredIndex, coerce, key_type};
+use crate::memory::Pool;
+
+/// Choices of [`PreparedBuild::open`].
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// Checks all sums and every offset, group id, row number and string at once. Without, opening takes microseconds
+    /// whatever the size: the index is read with bounds checks only, and each column is checked by its first user.
+    /// Default true.
+    pub verify: bool,
+    /// Pays for the mapped bytes, once per process however often the file is opened with it. By default nobody does.
+    pub pool: Option<Arc<dyn Pool>>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { verify: true, pool: None }
+    }
+}
+
+const OPEN: &str = "open the saved build";
+
+impl PreparedBuild {
+    /// Maps the build that [`save`](Self::save) wrote: nothing is parsed, copied or rebuilt, and all processes of a host
+    /// share one copy.
+    ///
+    /// The bytes are trusted to stay as they are while the build lives: never write to a saved file or cut it in place,
+    /// save anew instead.
+    ///
+    /// # Errors
+    /// [`Execution`](crate::Error::Execution) for a damaged or foreign file,
+    /// [`NotSupported`](crate::Error::NotSupported) for one of another version, [`External`](crate::Error::External) with
+    /// the [`io::Error`] of the file system, [`ResourcesExhausted`](crate::Error::ResourcesExhausted) from the pool.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<Self>> {
+        let path = path.as_ref();
+        let mapped = open_file(path).and_then(|file| Mapped::of(&file));
+        let mapped = mapped.map_err(|error| io_error(OPEN, path, error))?;
+        // Found again from any directory that the process changes to.
+        let absolute = std::path::absolute(path).map_err(|error| io_error(OPEN, path, error))?;
+        // Tasks that each open what they were sent share one build while it lives. Who pays gets a build of his own.
+        if options.pool.is_none()
+            && let Some(build) = mapped.opened(&absolute, options.verify)
+        {
+            return Ok(build);
+        }
+        let build =
+            open_mapped(Arc::clone(&mapped), Some(absolute), options).map_err(|error| name(error, OPEN, path))?;
+        let build = Arc::new(build);
+        if options.pool.is_none() {
+            mapped.remember(&build);
+        }
+        Ok(build)
+    }
+}
+
+/// Opens a regular file. Others may block, or have no length.
+fn open_file(path: &Path) -> io::Result<File> {
+    let regular = |data: fs::Metadata| match (data.is_file(), data.is_dir()) {
+        (true, _) => Ok(()),
+        (_, true) => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    };
+    regular(fs::metadata(path)?)?;
+    let file = File::open(path)?;
+    regular(file.metadata()?)?;
+    Ok(file)
+}
+
+/// Makes a build of a file of this process, which may have no name.
+pub(super) fn open_mapped(mapped: Arc<Mapped>, path: Option<PathBuf>, options: &OpenOptions) -> Result<PreparedBuild> {
+    let header = Header::decode(mapped.bytes())?;
+    if options.verify {
+        check_sums(&header, mapped.bytes())?;
+    }
+    let stored = Stored { mapped, header };
+    let meta = stored.meta()?;
+    let rows = stored.rows(Kind::Rows)?;
+    check_schema(meta.spec.schema(), rows.schema())?;
+    let columns = match options.verify {
+        true => rows.batch(meta.rows)?.columns().iter().map(|column| Column::from(Arc::clone(column))).collect(),
+        false => (0..rows.schema().fields().len()).map(|column| later(&rows, column, meta.rows)).collect::<Vec<_>>(),
+    };
+    let types: Vec<DataType> =
+        meta.spec.keys().iter().map(|&key| key_type(meta.spec.schema().field(key).data_type())).collect();
+    let (index, groups) = {
+        let nulls_equal: Vec<bool> = meta.spec.null_equality().iter().map(|nulls| nulls.nulls_equal()).collect();
+        let column = stored.key_column(&meta, &columns, &types, options.verify)?;
+        let indexed = Indexed { types: &types, nulls_equal: &nulls_equal, rows: meta.rows, column };
+        stored.index(&meta).restore(&indexed, options.verify)?
+    };
+    if options.verify {
+        let key = |key: usize| columns[meta.spec.keys()[key]].get();
+        index.check_encoding(&groups, |row| {
+            (0..types.len()).map(|i| Ok(coerce(&key(i)?.slice(row, 1), &types[i])?.keys)).collect()
+        })?;
+        let mut has_null_key = false;
+        for i in 0..types.len() {
+            has_null_key |= key(i)?.logical_null_count() > 0;
+        }
+        if has_null_key != meta.has_null_key {
+            return Err(damaged("it is wrong about null keys"));
+        }
+    }
+    let bounds = stored.bounds(&types)?;
+    let membership = match meta.in_list {
+        true => {
+            let keys = meta.spec.keys().iter().map(|&key| columns[key].get().cloned()).collect::<Result<Vec<_>>>()?;
+            Membership::list(rows.schema(), meta.spec.keys(), keys)?
+                .ok_or_else(|| damaged("it lists keys of no list"))?
+        }
+        false => Membership::Map,
+    };
+    let charge = options.pool.as_ref().map(|pool| stored.mapped.charge(pool)).transpose()?;
+    Ok(PreparedBuild::from_file(MappedBuild {
+        fingerprint: stored.header.fingerprint,
+        rows_bytes: stored.size(Kind::Rows),
+        spec: meta.spec,
+        schema: Arc::clone(rows.schema()),
+        columns,
+        rows: meta.rows,
+        has_null_key: meta.has_null_key,
+        index,
+        groups,
+        bounds,
+        membership,
+        mapped: stored.mapped,
+        path,
+        verified: options.verify,
+        charge,
+    }))
+}
+
+/// Opens a file that was just written, and forgets it.
+pub(super) fn verify_file(file: &File) -> Result<()> {
+    open_mapped(Mapped::new(file).map_err(failed)?, None, &OpenOptions::default()).map(drop)
+}
+
+fn later(rows: &Arc<StoredRows>, column: usize, len: usize) -> Column {
+    let rows = Arc::clone(rows);
+    Column::later(move || rows.column(column, len))
+}
+
+fn check_sums(header: &Header, file: &[u8]) -> Result<()> {
+    for section in &header.sections {
+        let (start, end) = (section.offset as usize, (section.offset + section.length) as usize);
+        if crc32fast::hash(&file[start..end]) != section.checksum {
+            return Err(damaged(&format!("the checksum of its section {:?} is wrong", section.kind)));
+        }
+        if file[end..padded(end as u64) as usize].iter().any(|&byte| byte != 0) {
+            return Err(damaged("there are bytes between its sections"));
+        }
+    }
+    Ok(())
+}
+
+/// The rows may be nullable where the build says that they are not, and differ in nothing else.
+fn check_schema(build: &Schema, rows: &Schema) -> Result<()> {
+    let same = build.fields().len() == rows.fields().len()
+        && build.fields().iter().zip(rows.fields()).all(|(build, rows)| {
+            build.name() == rows.name() && build.data_type() == rows.data_type() && build.metadata() == rows.metadata()
+        });
+    if same { Ok(()) } else { Err(damaged("its rows have another schema than the build")) }
+}
+
+/// A mapped file with its header.
+struct Stored {
+    mapped: Arc<Mapped>,
+    header: Header,
+}
+
+impl Stored {
+    fn meta(&self) -> Result<Meta> {
+        let section = self.section(Kind::Meta)?;
+        let bytes = self.bytes(section);
+        // Small, and read by whoever opens.
+        if crc32fast::hash(bytes) != section.checksum {
+            return Err(damaged("the checksum of its description is wrong"));
+        }
+        Meta::decode(bytes)
+    }
+
+    fn section(&self, kind: Kind) -> Result<Section> {
+        self.header.section(kind).ok_or_else(|| damaged(&format!("it has no section {kind:?}")))
+    }
+
+    fn bytes(&self, section: Section) -> &[u8] {
+        &self.mapped.bytes()[section.offset as usize..][..section.length as usize]
+    }
+
+    fn buffer(&self, section: Section) -> arrow_buffer::Buffer {
+        self.mapped.buffer(section.offset as usize, section.length as usize)
+    }
+
+    fn size(&self, kind: Kind) -> usize {
+        self.header.section(kind).map_or(0, |section| section.length as usize)
+    }
+
+    fn rows(&self, kind: Kind) -> Result<Arc<StoredRows>> {
+        StoredRows::open(self.buffer(self.section(kind)?))
+    }
+
+    fn index(&self, meta: &Meta) -> StoredIndex {
+        let part = |section: &Section| match section.kind {
+            Kind::Index(part) => Some((part, self.buffer(*section))),
+            _ => None,
+        };
+        StoredIndex {
+            kind: meta.kind,
+            num_keys: meta.keys,
+            null_group: meta.null_group,
+            groups: meta.groups,
+            numbers: meta.numbers.clone(),
+            parts: self.header.sections.iter().filter_map(part).collect(),
+        }
+    }
+
+    /// The first key column as it is indexed.
+    fn key_column(&self, meta: &Meta, columns: &[Column], types: &[DataType], verify: bool) -> Result<Column> {
+        let key = meta.spec.keys()[0];
+        if self.header.section(Kind::Key).is_none() {
+            // An index that reads it finds the column in another type and is refused below.
+            return match meta.kind == IndexKind::Bytes && types[0] != *meta.spec.schema().field(key).data_type() {
+                true => Ok(Column::later(|| Err(damaged("it has no section Key")))),
+                false => Ok(columns[key].clone()),
+            };
+        }
+        let rows = self.rows(Kind::Key)?;
+        if rows.schema().fields().len() != 1 || *rows.schema().field(0).data_type() != types[0] {
+            return Err(damaged("its indexed key column has another type"));
+        }
+        let column = later(&rows, 0, meta.rows);
+        if verify {
+            column.get()?;
+        }
+        Ok(column)
+    }
+
+    fn bounds(&self, types: &[DataType]) -> Result<Vec<Option<Bounds>>> {
+        let stored = self.rows(Kind::Bounds)?;
+        let batch = stored.batch(2)?;
+        if batch.num_columns() != types.len() {
+            return Err(damaged("it has bounds of other keys"));
+        }
+        let one = |(column, data_type): (&ArrayRef, &DataType)| match column.data_type() {
+            DataType::Null => Ok(None),
+            found if found == data_type && column.null_count() == 0 => {
+                Ok(Some(Bounds::new(column.slice(0, 1), column.slice(1, 1))))
+            }
+            found => Err(damaged(&format!("it has bounds of type {found} for a key of type {data_type}"))),
+        };
+        RecordBatch::columns(&batch).iter().zip(types).map(one).collect()
+    }
+}
+
+/// What the header of a saved build tells without opening it.
+#[derive(Clone)]
+pub struct SavedInfo {
+    /// What the build is of: schema, key columns, null equality.
+    pub spec: BuildSpec,
+    /// Number of build rows.
+    pub num_rows: usize,
+    /// Number of distinct keys that a probe can match.
+    pub num_keys: usize,
+    /// Rows whose key another row before them has.
+    pub duplicates: usize,
+    /// Which index structure it has.
+    pub index_kind: IndexKind,
+    /// True where membership is told by a list of the keys.
+    pub in_list: bool,
+    /// Bytes of the rows, an Arrow IPC file, and where in the file it begins.
+    pub rows: std::ops::Range<u64>,
+    /// Bytes of the index: keys to groups.
+    pub index_bytes: u64,
+    /// Bytes of the groups: groups to rows.
+    pub groups_bytes: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Identity of the contents.
+    pub fingerprint: u128,
+    /// When the file was written, where the system tells.
+    pub created: Option<SystemTime>,
+    /// Version of the crate that wrote it.
+    pub crate_version: String,
+    /// Version of its format.
+    pub format_version: u32,
+}
+
+impl SavedInfo {
+    /// Reads the header of a saved build and checks nothing else.
+    ///
+    /// # Errors
+    /// As [`PreparedBuild::open`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let (file, created) = open_file(path)
+            .and_then(|file| Ok((Mapped::of(&file)?, file.metadata()?.modified().ok())))
+            .map_err(|error| io_error("inspect the saved build", path, error))?;
+        Self::of(file, created).map_err(|error| name(error, "inspect the saved build", path))
+    }
+
+    fn of(mapped: Arc<Mapped>, created: Option<SystemTime>) -> Result<Self> {
+        let header = Header::decode(mapped.bytes())?;
+        let stored = Stored { mapped, header };
+        let meta = stored.meta()?;
+        let rows = stored.section(Kind::Rows)?;
+        let size = |parts: &[Part]| parts.iter().map(|&part| stored.size(Kind::Index(part)) as u64).sum();
+        let of_groups = [Part::GroupOffsets, Part::GroupRows];
+        let of_index: Vec<Part> = Part::ALL.into_iter().filter(|part| !of_groups.contains(part)).collect();
+        let indexed = match (meta.groups, stored.header.section(Kind::Index(Part::GroupOffsets))) {
+            (2, Some(offsets)) => ends(stored.bytes(offsets)),
+            (3, _) => stored.size(Kind::Index(Part::GroupRows)) / 4,
+            _ => meta.keys,
+        };
+        Ok(Self {
+            num_rows: meta.rows,
+            num_keys: meta.keys,
+            duplicates: indexed.saturating_sub(meta.keys),
+            index_kind: meta.kind,
+            in_list: meta.in_list,
+            rows: rows.offset..rows.offset + rows.length,
+            index_bytes: size(&of_index) + stored.size(Kind::Key) as u64,
+            groups_bytes: size(&of_groups),
+            file_bytes: stored.mapped.bytes().len() as u64,
+            fingerprint: stored.header.fingerprint,
+            created,
+            crate_version: stored.header.crate_version,
+            format_version: VERSION,
+            spec: meta.spec,
+        })
+    }
+}
+
+impl fmt::Debug for SavedInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SavedInfo")
+            .field("schema", self.spec.schema())
+            .field("keys", &self.spec.keys())
+            .field("num_rows", &self.num_rows)
+            .field("num_keys", &self.num_keys)
+            .field("index_kind", &self.index_kind)
+            .field("fingerprint", &format_args!("{:032x}", self.fingerprint))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The last of some `u32` less the first.
+fn ends(offsets: &[u8]) -> usize {
+    let number = |bytes: Option<&[u8; 4]>| bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
+    number(offsets.last_chunk()).saturating_sub(number(offsets.first_chunk()))
+}
+
+// Sections begin where every array type may.
+const _: () = assert!(ALIGN as usize >= align_of::<u128>());

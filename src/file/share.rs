@@ -1,0 +1,192 @@
+//! A build for other processes without a file of a name: memory that the kernel frees with its last user.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::mapping::Mapped;
+use super::open::{OpenOptions, open_mapped, verify_file};
+use super::save::{io_error, name, write_build};
+use super::write::{failed, write_sections};
+use crate::build::PreparedBuild;
+use crate::error::{Error, Result};
+use crate::memory::Reservation;
+
+const SHARE: &str = "share a build through";
+
+/// A build that other processes of this host can open, by [`path`](Self::path) and [`fingerprint`](Self::fingerprint).
+///
+/// On Linux it is sealed memory without a name, freed by the kernel once no handle and no mapping of it is left, also
+/// when processes are killed. It can be opened while a process that has a handle lives. Elsewhere it is a temporary file that
+/// the first handle removes.
+#[derive(Debug)]
+pub struct SharedBuild {
+    /// Keeps the memory, which others open through this process.
+    file: File,
+    fingerprint: u128,
+    #[cfg(not(target_os = "linux"))]
+    path: std::path::PathBuf,
+    #[cfg(not(target_os = "linux"))]
+    owner: bool,
+    /// Of the process that shared the build, last: the memory goes first.
+    _charge: Option<Reservation>,
+}
+
+impl PreparedBuild {
+    /// Copies the build into memory that other processes map. See [`SharedBuild`]. A pool that pays for the build pays for
+    /// the copy too, as long as the handle lives.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
+    /// system, [`Error::ResourcesExhausted`] from the pool.
+    pub fn share(&self) -> Result<SharedBuild> {
+        let fingerprint = self.fingerprint()?;
+        let mut charge = self.pool().map(|pool| Reservation::new(pool, "shared build"));
+        if let Some(charge) = &mut charge {
+            // What is written to nowhere tells how much it is.
+            let size = match self.mapped_file() {
+                Some(bytes) => bytes.len() as u64,
+                None => write_sections(self, io::sink())?.file_length(),
+            };
+            charge.try_grow(usize::try_from(size).unwrap_or(usize::MAX))?;
+        }
+        let (mut shared, path) =
+            SharedBuild::create(fingerprint, charge).map_err(|error| io_error(SHARE, Path::new("memory"), error))?;
+        let filled = write_build(self, &mut shared.file).and_then(|()| verify_file(&shared.file));
+        let sealed = filled.and_then(|()| shared.seal().map_err(failed));
+        sealed.map_err(|error| name(error, SHARE, &path))?;
+        Ok(shared)
+    }
+}
+
+impl SharedBuild {
+    /// The handle that another process has, as its [`path`](Self::path) and [`fingerprint`](Self::fingerprint) tell.
+    ///
+    /// # Errors
+    /// [`Error::External`] with the [`io::Error`] of the system: that process is gone, or does not let this one in.
+    pub fn attach(path: impl Into<PathBuf>, fingerprint: u128) -> Result<Self> {
+        let path = path.into();
+        match File::open(&path) {
+            Ok(file) => Ok(Self::of(file, path, fingerprint)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let gone = "the process that shared this build is gone, and the build with it; keep a handle in a process \
+                            that stays, or save the build to a file";
+                Err(Error::External(Box::new(io::Error::new(error.kind(), gone))))
+            }
+            Err(error) => Err(io_error("attach to the shared build", &path, error)),
+        }
+    }
+
+    /// Maps the build. Everything is checked, unless `options` say otherwise.
+    ///
+    /// # Errors
+    /// As [`PreparedBuild::open`]; [`Error::Execution`] where the process that shared it is gone and something else is in
+    /// its place.
+    pub fn open(&self, options: &OpenOptions) -> Result<Arc<PreparedBuild>> {
+        const OPEN: &str = "open the shared build";
+        let mapped = self.mapped().map_err(|error| io_error(OPEN, &self.path(), error))?;
+        let build = open_mapped(mapped, None, options).map_err(|error| name(error, OPEN, &self.path()))?;
+        if build.fingerprint()? != self.fingerprint {
+            return Err(Error::Execution(
+                "another build stands where the shared one was: the process that shared it is gone; share it anew"
+                    .into(),
+            ));
+        }
+        Ok(Arc::new(build))
+    }
+
+    /// Identity of its contents.
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl SharedBuild {
+    fn create(fingerprint: u128, charge: Option<Reservation>) -> io::Result<(Self, PathBuf)> {
+        use std::os::fd::FromRawFd;
+        // SAFETY: the name is a C string; the flags are those of the call.
+        let fd = unsafe { libc::memfd_create(c"prejoin".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call made this descriptor, and nobody else knows it.
+        let file = unsafe { File::from_raw_fd(fd) };
+        let this = Self { file, fingerprint, _charge: charge };
+        let path = this.path();
+        Ok((this, path))
+    }
+
+    fn of(file: File, _: PathBuf, fingerprint: u128) -> Self {
+        Self { file, fingerprint, _charge: None }
+    }
+
+    /// Where processes of this host open it: through this process, whoever shared it.
+    pub fn path(&self) -> PathBuf {
+        use std::os::fd::AsRawFd;
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
+    }
+
+    /// From here nobody can change the bytes.
+    fn seal(&self) -> io::Result<()> {
+        use std::os::fd::AsRawFd;
+        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+        // SAFETY: an open descriptor and an integer argument, as the command takes.
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn mapped(&self) -> io::Result<Arc<Mapped>> {
+        // Opened anew for reading only: a sealed file is not mapped through a descriptor that could write.
+        Mapped::of(&File::open(self.path())?)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl SharedBuild {
+    fn create(fingerprint: u128, charge: Option<Reservation>) -> io::Result<(Self, PathBuf)> {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("prejoin-{}-{number}.shared", std::process::id()));
+            match super::save::create_private(&path) {
+                Ok(file) => {
+                    return Ok((Self { file, fingerprint, path: path.clone(), owner: true, _charge: charge }, path));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn of(file: File, path: PathBuf, fingerprint: u128) -> Self {
+        Self { file, fingerprint, path, owner: false, _charge: None }
+    }
+
+    /// Where processes of this host open it.
+    pub fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn seal(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn mapped(&self) -> io::Result<Arc<Mapped>> {
+        Mapped::of(&self.file)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Drop for SharedBuild {
+    fn drop(&mut self) {
+        if self.owner {
+            // Where a mapped file cannot be removed, the system's own cleaning of temporary files does.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A build as the bytes of a file.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
+use arrow_schema::{Field, Schema};
+use arrow_select::concat::concat;
+
+use super::header::{ALIGN, Header, Kind, Section, padded};
+use super::meta::Meta;
+use super::rows::write_rows;
+use crate::build::{Bounds, Membership, PreparedBuild};
+use crate::error::{Error, Result};
+use crate::index::{StoredIndex, key_type};
+
+enum Content {
+    Bytes(Vec<u8>),
+    Buffer(Buffer),
+    Rows(RecordBatch),
+}
+
+/// Writes all sections of `build`, after room for the header, which it answers. The same build gives the same bytes.
+///
+/// # Errors
+/// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with.
+pub(super) fn write_sections(build: &PreparedBuild, out: impl Write) -> Result<Header> {
+    let contents = contents(build)?;
+    let fingerprint = build.fingerprint()?;
+    let mut out = Counted { out, checksum: crc32fast::Hasher::new(), written: 0 };
+    let mut sections = Vec::with_capacity(contents.len());
+    out.pad_to(Header::size(contents.len()))?;
+    for (kind, content) in contents {
+        let offset = out.written;
+        out.checksum = crc32fast::Hasher::new();
+        match content {
+            Content::Bytes(bytes) => out.write_all(&bytes).map_err(failed)?,
+            Content::Buffer(buffer) => out.write_all(&buffer).map_err(failed)?,
+            Content::Rows(rows) => write_rows(&mut out, &rows)?,
+        }
+        let (checksum, length) = (out.checksum.clone().finalize(), out.written - offset);
+        sections.push(Section { kind, checksum, offset, length });
+        out.pad_to(padded(out.written))?;
+    }
+    Ok(Header { fingerprint, crate_version: env!("CARGO_PKG_VERSION").to_owned(), sections })
+}
+
+fn contents(build: &PreparedBuild) -> Result<Vec<(Kind, Content)>> {
+    let StoredIndex { kind, num_keys, null_group, groups, numbers, parts } =
+        StoredIndex::of(build.index(), build.groups());
+    let meta = Meta {
+        spec: build.spec().clone(),
+        rows: build.num_rows(),
+        keys: num_keys,
+        null_group,
+        kind,
+        groups,
+        in_list: matches!(build.membership(), Membership::InList(_)),
+        has_null_key: build.has_null_key(),
+        numbers,
+    };
+    let rows = build.rows()?;
+    let mut contents = vec![(Kind::Meta, Content::Bytes(meta.encode()?)), (Kind::Rows, Content::Rows(rows.clone()))];
+    if let Some(column) = build.index().key_column() {
+        let stored = rows.column(build.keys()[0]).data_type();
+        if key_type(stored) != *stored {
+            contents.push((Kind::Key, Content::Rows(one_batch(vec![column.get()?.clone()], build.num_rows())?)));
+        }
+    }
+    contents.push((Kind::Bounds, Content::Rows(bounds(build.bounds())?)));
+    contents.extend(parts.into_iter().map(|(part, buffer)| (Kind::Index(part), Content::Buffer(buffer))));
+    Ok(contents)
+}
+
+/// The least values of all keys as one row, the greatest as another.
+fn bounds(bounds: &[Option<Bounds>]) -> Result<RecordBatch> {
+    let column = |bounds: &Option<Bounds>| -> Result<ArrayRef> {
+        match bounds {
+            Some(bounds) => Ok(concat(&[bounds.min().as_ref(), bounds.max().as_ref()])?),
+            None => Ok(Arc::new(NullArray::new(2))),
+        }
+    };
+    one_batch(bounds.iter().map(column).collect::<Result<_>>()?, 2)
+}
+
+/// Columns named by their positions.
+fn one_batch(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+    let fields = columns.iter().enumerate();
+    let fields = fields.map(|(i, column)| Field::new(i.to_string(), column.data_type().clone(), true));
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+}
+
+pub(super) fn failed(error: io::Error) -> Error {
+    Error::External(Box::new(error))
+}
+
+/// Counts and sums up what goes through.
+struct Counted<W> {
+    out: W,
+    checksum: crc32fast::Hasher,
+    written: u64,
+}
+
+impl<W: Write> Counted<W> {
+    /// Writes zeros up to the position `end`.
+    fn pad_to(&mut self, end: u64) -> Result<()> {
+        while self.written < end {
+            let zeros = [0; ALIGN as usize];
+            let more = (end - self.written).min(ALIGN) as usize;
+            self.write_all(&zeros[..more]).map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.checksum.update(&bytes[..written]);
+        self.written += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}

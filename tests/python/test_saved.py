@@ -1,0 +1,309 @@
+"""B5: saved and shared builds, in this process and in others. tests/saved.rs has the bytes."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import mmap
+import multiprocessing
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import zlib
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import prejoin
+
+ROWS = 5000
+USERS = pa.table({"id": range(ROWS), "name": [f"user {i}" for i in range(ROWS)]})
+EVENTS = pa.table({"id": [3, ROWS, 7, 3]})
+NAMES = ["user 3", "user 7", "user 3"]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+METHODS = ["spawn", "forkserver", "fork"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "users.prejoin"
+    prejoin.prepare(USERS, "id").save(path)
+    return path
+
+
+def names(build: Any) -> list[str]:
+    found: list[str] = prejoin.join(EVENTS, build)["name"].to_pylist()
+    return found
+
+
+def names_of_shared(shared: prejoin.SharedBuild) -> list[str]:
+    return names(shared.open())
+
+
+def python(text: str, *arguments: str) -> subprocess.Popen[str]:
+    """Runs Python code that talks over its standard streams."""
+    command = [sys.executable, "-c", textwrap.dedent(text), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_an_opened_build_is_a_build(path: Path, verify: bool, pool: prejoin.MemoryPool) -> None:
+    made = prejoin.prepare(USERS, "id")
+    opened = prejoin.open(path, verify=verify, pool=pool)
+    size = path.stat().st_size
+    assert pool.reserved == opened.reserved_bytes == size
+    assert opened.memory() == {
+        **made.memory(),
+        "mapped": size,
+        "private": 0,
+        "reserved": size,
+        "rows": opened.memory()["rows"],
+    }
+    assert made.memory()["mapped"] == 0 < made.memory()["private"]
+    assert names(opened) == NAMES
+    assert opened.to_table().equals(USERS)
+    assert opened.schema.equals(made.schema)
+    assert (opened.bounds, opened.keys, opened.index_kind) == (made.bounds, made.keys, made.index_kind)
+    assert opened.fingerprint == made.fingerprint
+    assert (opened.path, made.path) == (str(path), None)
+    join = prejoin.HashJoin(USERS.schema, EVENTS, ["id"], "full").with_prepared_build(opened)
+    assert join.execute().read_all().num_rows == ROWS + 2
+    del opened, join
+    assert pool.reserved == 0
+
+
+def test_the_same_input_gives_the_same_file(path: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again"
+    prejoin.prepare(USERS.to_batches(max_chunksize=ROWS), "id").save(again)
+    assert again.read_bytes() == path.read_bytes()
+    shuffled = pa.concat_tables([USERS.slice(1000), USERS.slice(0, 1000)])
+    assert prejoin.prepare(shuffled, "id").fingerprint == prejoin.open(path).fingerprint
+    assert prejoin.prepare(USERS, "name").fingerprint != prejoin.open(path).fingerprint
+
+
+def test_inspect_reads_the_header(path: Path, tmp_path: Path) -> None:
+    info = prejoin.inspect(path)
+    opened = prejoin.open(path)
+    assert info["schema"].equals(USERS.schema)
+    assert (info["keys"], info["null_equal"], info["num_rows"], info["num_keys"]) == (["id"], (False,), ROWS, ROWS)
+    assert (info["index_kind"], info["membership"], info["duplicates"]) == ("dense", "map", 0)
+    assert info["fingerprint"] == opened.fingerprint
+    memory = opened.memory()
+    assert info["bytes"] == {
+        "rows": memory["rows"],
+        "index": memory["index"],
+        "groups": memory["groups"],
+        "file": path.stat().st_size,
+    }
+    assert info["created"] is not None
+    assert abs(info["created"].timestamp() - path.stat().st_mtime) < 1e-3
+    assert info["created"].tzinfo == datetime.timezone.utc
+    assert (info["prejoin_version"], info["format_version"]) == (prejoin.__version__, 1)
+    repeated = pa.table({"id": [1, 2, 1, None, 1]})
+    prejoin.prepare(repeated, "id").save(tmp_path / "repeated")
+    assert prejoin.inspect(tmp_path / "repeated")["duplicates"] == 2
+
+
+def test_pyarrow_reads_the_rows_in_place(path: Path) -> None:
+    """As docs/format.md says."""
+    offset, length = prejoin.inspect(path)["rows_at"]
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    rows = pa.ipc.open_file(pa.py_buffer(mapped)[offset : offset + length]).read_all()
+    assert rows.equals(USERS)
+
+
+def test_the_page_of_the_format_is_true(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code reads the rows of a file, and its table has every section with its checksum."""
+    page = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
+    code = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(path.parent)
+    found: dict[str, Any] = {}
+    exec(code, found)
+    assert found["rows"].equals(USERS)
+    data = path.read_bytes()
+    for i in range(found["count"]):
+        _, checksum, offset, length = struct.unpack_from("<IIQQ", data, 64 + 24 * i)
+        assert zlib.crc32(data[offset : offset + length]) == checksum
+    first = min(offset for offset, _ in found["table"].values())
+    assert zlib.crc32(data[:28] + bytes(4) + data[32:first]) == struct.unpack_from("<I", data, 28)[0]
+
+
+GOLDEN = Path(__file__).parent / "saved_v1"
+GOLDEN_BUILDS: dict[str, tuple[pa.Table, list[str], bool]] = {
+    "dense": (pa.table({"k": [5, None, 3, 5], "v": ["a", "b", None, "d"]}), ["k"], True),
+    "hashed": (pa.table({"k": [0.5, -0.0, 0.5], "v": [1, 2, 3]}), ["k"], False),
+    "bytes": (pa.table({"k": ["a key of many bytes", "another key of them", None], "v": [1, 2, 3]}), ["k"], False),
+    "rows": (pa.table({"k": ["x", "y", "x"], "n": [1.5, None, 2.5], "v": [1, 2, 3]}), ["k", "n"], True),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN_BUILDS))
+def test_files_of_this_version_stay_readable(name: str) -> None:
+    """Files that were saved long ago. A change that breaks one is a new format version (see docs/format.md): then write
+    them anew with PREJOIN_GOLDEN=write."""
+    table, on, null_equal = GOLDEN_BUILDS[name]
+    made = prejoin.prepare(table, on, null_equal=null_equal)
+    file = GOLDEN / f"{name}.prejoin"
+    if os.environ.get("PREJOIN_GOLDEN") == "write":
+        made.save(file, mode=0o644)
+    opened = prejoin.open(file)
+    assert (opened.index_kind, opened.fingerprint, opened.num_keys) == (name, made.fingerprint, made.num_keys)
+    assert opened.to_table().equals(table)
+    probe = pa.concat_tables([table.select(on), table.select(on).slice(0, 1)])
+    for how in ("inner", "full"):
+        assert prejoin.join(probe, opened, how=how).equals(prejoin.join(probe, made, how=how))
+
+
+def test_files_and_modes(path: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    for ask in (prejoin.open, prejoin.inspect):
+        with pytest.raises(FileNotFoundError, match="missing"):
+            ask(missing)
+        with pytest.raises(IsADirectoryError):
+            ask(tmp_path)
+    with pytest.raises(OSError, match="no/such"):
+        prejoin.open(path).save(tmp_path / "no/such")
+    (tmp_path / "text").write_text("id,name\n" * 20)
+    with pytest.raises(prejoin.ExecutionError, match="another file"):
+        prejoin.open(tmp_path / "text")
+    if os.name == "posix":
+        assert path.stat().st_mode & 0o777 == 0o600
+        prejoin.open(path).save(path, mode=0o640)
+        assert path.stat().st_mode & 0o777 == 0o640
+    for mode in (-1, 0o1000, 1 << 40):
+        with pytest.raises(prejoin.PlanError, match="mode"):
+            prejoin.open(path).save(path, mode=mode)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["text", "users.prejoin"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_builds_travel_to_other_processes(path: Path, method: str) -> None:
+    """An opened build as its path, a shared one as its handle; both stay what they are here."""
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"no {method} here")
+    opened, shared = prejoin.open(path), prejoin.prepare(USERS, "id").share()
+    with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as workers:
+        for _ in range(2):
+            assert workers.submit(names, opened).result(timeout=60) == NAMES
+            assert workers.submit(names_of_shared, shared).result(timeout=60) == NAMES
+    assert names(opened) == names_of_shared(shared) == NAMES
+
+
+def test_pickles_know_their_build(path: Path) -> None:
+    opened = prejoin.open(path, verify=False)
+    sent = pickle.dumps(opened)
+    assert len(sent) < 1000
+    assert copy.deepcopy(opened).fingerprint == pickle.loads(sent).fingerprint == opened.fingerprint
+    other = prejoin.prepare(USERS.slice(1), "id")
+    other.save(path)
+    assert names(opened) == NAMES
+    with pytest.raises(prejoin.ExecutionError, match=f"another build now .*{other.fingerprint}"):
+        pickle.loads(sent)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        pickle.loads(sent)
+    with pytest.raises(prejoin.NotSupported, match="send the SharedBuild"):
+        pickle.dumps(other.share().open())
+
+
+def test_the_copy_is_charged_like_the_build(pool: prejoin.MemoryPool) -> None:
+    build = prejoin.prepare(USERS, "id", pool=pool)
+    alone = pool.reserved
+    shared = build.share()
+    assert pool.reserved > 2 * alone - 1000
+    opened = shared.open()
+    del shared
+    assert (pool.reserved, names(opened)) == (alone, NAMES)
+    small = prejoin.MemoryPool(alone)
+    build = prejoin.prepare(USERS, "id", pool=small)
+    with pytest.raises(prejoin.ResourcesExhausted, match="shared build"):
+        build.share()
+    assert small.reserved == alone
+    del build, opened
+
+
+@linux
+def test_a_shared_build_outlives_a_killed_owner() -> None:
+    """Who has it open keeps it after kill -9 of the owner; nobody new can come, and says why. No file is left."""
+    owner = python(
+        """
+        import pickle, sys, prejoin, pyarrow as pa
+        users = pa.table({"id": range(5000), "name": [f"user {i}" for i in range(5000)]})
+        shared = prejoin.prepare(users, "id").share()
+        print(pickle.dumps(shared).hex(), flush=True)
+        sys.stdin.read()
+        """
+    )
+    assert owner.stdout is not None
+    sent = bytes.fromhex(owner.stdout.readline())
+    opened = pickle.loads(sent).open()
+    owner.send_signal(signal.SIGKILL)
+    owner.communicate()
+    assert names(opened) == NAMES
+    with pytest.raises(FileNotFoundError, match="gone"):
+        pickle.loads(sent)
+
+
+def test_a_killed_save_leaves_one_of_two_files(tmp_path: Path) -> None:
+    """B5: whenever a saving process is killed, the name means the old file or the new one."""
+    path = tmp_path / "build"
+    whole = {prejoin.prepare(pa.table({"id": range(n)}), "id").fingerprint for n in (60_000, 70_000)}
+    text = """
+        import sys, prejoin, pyarrow as pa
+        builds = [prejoin.prepare(pa.table({"id": range(n)}), "id") for n in (60_000, 70_000)]
+        builds[0].save(sys.argv[1])
+        print("saved", flush=True)
+        while True:
+            for build in builds:
+                build.save(sys.argv[1])
+        """
+    for round in range(4):
+        saving = python(text, str(path))
+        assert saving.stdout is not None
+        saving.stdout.readline()
+        for _ in range(round * 5):
+            assert prejoin.open(path).fingerprint in whole
+        saving.kill()
+        saving.communicate()
+        assert prejoin.open(path).fingerprint in whole
+
+
+def test_threads_open_and_save_at_once(path: Path, pool: prejoin.MemoryPool) -> None:
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(20):
+                opened = prejoin.open(path, verify=number % 2 == 0, pool=pool if number % 3 == 0 else None)
+                assert names(opened) == NAMES
+                if number == 0:
+                    opened.save(path)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures[0]
+    assert pool.reserved == 0
+
+
+@linux
+def test_processes_share_one_copy() -> None:
+    """B5: the example at a size where what each process needs for itself weighs more, and four copies still show."""
+    script = Path(__file__).parents[2] / "examples" / "one_copy_per_host.py"
+    command = [sys.executable, str(script), "--rows", "200000", "--processes", "4", "--at-most", "1.6"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

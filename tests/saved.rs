@@ -1,0 +1,621 @@
+//! Saved builds: whatever the bytes of a file are, opening and probing it is an answer or an error.
+
+mod arrays;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrays::{Rng, array, dictionary, item, map, run_ends, union};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_schema::{DataType, Field, Schema, UnionMode};
+use prejoin::{
+    BuildSpec, Cancel, Collector, Config, Error, HashJoin, IndexKind, JoinType, MemoryPool, NullEquality, OpenOptions,
+    Pool, PreparedBuild, Result, RunOptions, SaveOptions, SavedInfo, Source,
+};
+use proptest::prelude::*;
+
+/// A file that goes with the test.
+struct Temp(PathBuf);
+
+impl Temp {
+    fn new() -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("saved-{}-{number}", std::process::id())))
+    }
+
+    fn of(bytes: &[u8]) -> Self {
+        let this = Self::new();
+        fs::write(&this.0, bytes).unwrap();
+        this
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn unverified() -> OpenOptions {
+    OpenOptions { verify: false, pool: None }
+}
+
+fn prepare(columns: Vec<ArrayRef>, keys: usize, null_equality: NullEquality, config: Config) -> Arc<PreparedBuild> {
+    let fields = columns.iter().enumerate();
+    let fields = fields.map(|(i, column)| Field::new(format!("c{i}"), column.data_type().clone(), true));
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns).unwrap();
+    let spec = BuildSpec::try_new(batch.schema(), (0..keys).collect(), vec![null_equality; keys]).unwrap();
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+    let mut collector = Collector::new(spec, &pool, config, Cancel::default());
+    collector.push(batch).unwrap();
+    collector.finish().unwrap()
+}
+
+fn int64(values: impl IntoIterator<Item = Option<i64>>) -> ArrayRef {
+    Arc::new(values.into_iter().collect::<Int64Array>())
+}
+
+fn texts(rows: i64, text: impl Fn(i64) -> Option<String>) -> ArrayRef {
+    Arc::new((0..rows).map(text).collect::<StringArray>())
+}
+
+/// Every index, every form of groups, null groups, an empty build, and payload with offsets, views, dictionaries, runs.
+fn builds() -> Vec<(&'static str, Arc<PreparedBuild>)> {
+    const ROWS: i64 = 150;
+    let hashed = || Config { perfect_hash_min_density: 2.0, ..Config::default() };
+    let colliding = || Config { collide: 3, perfect_hash_min_density: 2.0, ..Config::default() };
+    let (equal, unequal) = (NullEquality::NullEqualsNull, NullEquality::NullEqualsNothing);
+    let all = || int64((0..ROWS).map(Some));
+    let shuffled = || int64((0..ROWS).map(|i| Some(i * 7 % ROWS)));
+    let runs = || int64((0..ROWS).map(|i| Some(i / 3)));
+    let repeated = || int64((0..ROWS).map(|i| (i % 5 > 0).then_some(i % 40)));
+    let payload = || -> Vec<ArrayRef> {
+        use DataType::{BinaryView, Boolean, Int8, Int16, Int64, LargeList, List, ListView, Utf8, Utf8View};
+        let types = [
+            Utf8,
+            Utf8View,
+            Boolean,
+            dictionary(Int8, Utf8),
+            List(item(Utf8)),
+            ListView(item(Int64)),
+            LargeList(item(BinaryView)),
+            run_ends(Int16, Utf8),
+            map(Int64),
+            union(UnionMode::Dense, [Utf8, Int64]),
+        ];
+        let mut rng = Rng(7);
+        types.iter().map(|data_type| array(data_type, ROWS as usize, &mut rng)).collect()
+    };
+    let with = |keys: Vec<ArrayRef>, mut more: Vec<ArrayRef>| {
+        let mut columns = keys;
+        columns.append(&mut more);
+        columns
+    };
+    let long = |i: i64| Some(format!("a key of more than sixteen bytes, {}", i % 40));
+    let encoded = || {
+        let values: ArrayRef = texts(40, long);
+        let keys: Int32Array = (0..ROWS as i32).map(|i| (i % 7 > 0).then_some(i * 3 % 40)).collect();
+        Arc::new(DictionaryArray::<Int32Type>::new(keys, values)) as ArrayRef
+    };
+    let two = || vec![all(), texts(ROWS, |i| (i % 4 > 0).then(|| format!("k{}", i % 9)))];
+    vec![
+        ("dense identity", prepare(with(vec![all()], payload()), 1, unequal, Config::default())),
+        ("dense unique", prepare(vec![shuffled(), all()], 1, unequal, Config::default())),
+        ("dense runs", prepare(vec![runs(), all()], 1, unequal, Config::default())),
+        ("dense rows, null group", prepare(vec![repeated(), all()], 1, equal, Config::default())),
+        ("dense packed", prepare(vec![runs(), repeated(), all()], 2, equal, Config::default())),
+        ("hashed", prepare(vec![shuffled(), all()], 1, unequal, hashed())),
+        ("hashed rows, null group", prepare(vec![repeated(), all()], 1, equal, hashed())),
+        ("hashed, long buckets", prepare(vec![shuffled()], 1, unequal, colliding())),
+        (
+            "bytes of 2 lanes",
+            prepare(vec![texts(ROWS, |i| Some(format!("{}", i % 40)))], 1, unequal, Config::default()),
+        ),
+        ("bytes of 3 lanes", prepare(vec![texts(ROWS, |i| Some(format!("{i:0>11}")))], 1, unequal, Config::default())),
+        ("bytes of 4 lanes", prepare(vec![texts(ROWS, |i| Some(format!("{i:0>15}")))], 1, unequal, Config::default())),
+        ("long bytes, null group", {
+            prepare(vec![texts(ROWS, |i| long(i).filter(|_| i % 6 > 0)), all()], 1, equal, Config::default())
+        }),
+        ("long bytes in a dictionary", prepare(vec![encoded(), all()], 1, unequal, Config::default())),
+        ("encoded rows", prepare(with(two(), payload()), 2, unequal, Config::default())),
+        ("encoded rows, nulls equal", prepare(two(), 2, equal, Config::default())),
+        ("empty", prepare(vec![int64([]), texts(0, |_| None)], 1, unequal, Config::default())),
+        ("empty, encoded", prepare(vec![int64([]), texts(0, |_| None)], 2, equal, Config::default())),
+    ]
+}
+
+/// Joins of all kinds, the rows, the filter: whatever reads a build. The rows of some.
+fn use_all(build: &Arc<PreparedBuild>) -> Result<Vec<RecordBatch>> {
+    let schema = build.rows_schema();
+    let on = build.keys().to_vec();
+    // Keys of the build itself and others.
+    let mut probe = vec![RecordBatch::new_empty(Arc::clone(schema))];
+    probe.extend(build.rows().cloned());
+    let mut rng = Rng(3);
+    let random = schema.fields().iter().map(|field| array(field.data_type(), 40, &mut rng)).collect();
+    let nullable = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect::<Vec<_>>();
+    let nullable = Arc::new(Schema::new(nullable));
+    let widen = |batch: &RecordBatch| RecordBatch::try_new(Arc::clone(&nullable), batch.columns().to_vec()).unwrap();
+    let mut probe: Vec<RecordBatch> = probe.iter().map(widen).collect();
+    probe.push(RecordBatch::try_new(Arc::clone(&nullable), random).unwrap());
+    let mut outputs = vec![build.rows().cloned()];
+    for kind in JoinType::ALL {
+        let source = Source::from_batches(Arc::clone(&nullable), vec![probe.clone()]);
+        let join = HashJoin::builder(Arc::clone(build.schema()), source).on(on.iter().map(|&key| (key, key)));
+        let join = join.join_type(kind).null_equalities(build.null_equality().to_vec()).build();
+        let join = join.and_then(|join| join.with_prepared_build(Arc::clone(build)));
+        match join.and_then(|join| join.execute(0, &RunOptions { batch_size: 64, ..RunOptions::default() })) {
+            Ok(stream) => outputs.extend(stream.take(1000)),
+            Err(error) => outputs.push(Err(error)),
+        }
+    }
+    for batch in outputs.iter().flatten() {
+        batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
+        // Reads every byte.
+        arrow_row_like(batch);
+    }
+    let text = format!("{build:?} {:?} {:?}", build.bounds(), build.membership());
+    assert!(!text.is_empty());
+    outputs.into_iter().collect()
+}
+
+fn arrow_row_like(batch: &RecordBatch) {
+    for column in batch.columns() {
+        for row in 0..column.len() {
+            let _ = arrays::value(column, row, false);
+        }
+    }
+}
+
+struct Section {
+    entry: usize,
+    offset: usize,
+    length: usize,
+}
+
+/// The section table, as docs/format.md says.
+fn sections(file: &[u8]) -> Vec<Section> {
+    let u64_at = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
+    let count = u32::from_le_bytes(file[24..28].try_into().unwrap()) as usize;
+    let section = |entry| Section { entry, offset: u64_at(entry + 8), length: u64_at(entry + 16) };
+    (0..count).map(|i| section(64 + 24 * i)).collect()
+}
+
+/// Makes all checksums right.
+fn seal(file: &mut [u8]) {
+    let sections = sections(file);
+    for section in &sections {
+        let checksum = crc32fast::hash(&file[section.offset..section.offset + section.length]);
+        file[section.entry + 4..section.entry + 8].copy_from_slice(&checksum.to_le_bytes());
+    }
+    seal_header(file);
+}
+
+fn seal_header(file: &mut [u8]) {
+    let size = (64 + 24 * sections(file).len()).next_multiple_of(64);
+    file[28..32].fill(0);
+    let checksum = crc32fast::hash(&file[..size]);
+    file[28..32].copy_from_slice(&checksum.to_le_bytes());
+}
+
+fn saved(build: &PreparedBuild) -> Vec<u8> {
+    let path = Temp::new();
+    build.save(&path.0, &SaveOptions::default()).unwrap();
+    fs::read(&path.0).unwrap()
+}
+
+fn open(bytes: &[u8], options: &OpenOptions) -> Result<Arc<PreparedBuild>> {
+    PreparedBuild::open(&Temp::of(bytes).0, options)
+}
+
+/// B5: every index and form of groups answers in its file as it did in memory; a saved file saved again is the same.
+#[test]
+fn every_index_round_trips() {
+    let mut kinds = Vec::new();
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let info = SavedInfo::read(&Temp::of(&bytes).0).unwrap();
+        assert_eq!((info.num_rows, info.num_keys), (build.num_rows(), build.num_keys()), "{name}");
+        assert_eq!(info.fingerprint, build.fingerprint().unwrap());
+        assert_eq!(info.duplicates == 0, build.is_unique() || build.num_rows() == 0, "{name}");
+        for options in [OpenOptions::default(), unverified()] {
+            let opened = open(&bytes, &options).unwrap();
+            assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap(), "{name}");
+            assert_eq!(saved(&opened), bytes, "{name}");
+            assert_eq!((opened.has_null_key(), opened.is_unique()), (build.has_null_key(), build.is_unique()));
+            assert_eq!(format!("{:?}", opened.bounds()), format!("{:?}", build.bounds()));
+            assert_eq!(format!("{:?}", opened.membership()), format!("{:?}", build.membership()));
+            let memory = opened.memory();
+            assert_eq!((memory.mapped, memory.private), (bytes.len(), 0));
+            assert_eq!((memory.index, memory.groups), (build.index().memory_size(), build.groups().memory_size()));
+        }
+        kinds.push(build.index_kind());
+    }
+    for kind in [IndexKind::Dense, IndexKind::Hashed, IndexKind::Bytes, IndexKind::Rows] {
+        assert!(kinds.contains(&kind));
+    }
+}
+
+/// B5: probing in place copies nothing: the columns and the index lie in the one mapping, each buffer at 64 bytes.
+#[test]
+fn rows_lie_in_the_file() {
+    let (_, build) = builds().remove(0);
+    let opened = open(&saved(&build), &OpenOptions::default()).unwrap();
+    let mut addresses = Vec::new();
+    for column in opened.rows().unwrap().columns() {
+        let data = column.to_data();
+        addresses.extend(data.buffers().iter().map(|buffer| buffer.as_ptr() as usize));
+    }
+    let (least, most) = (addresses.iter().min().unwrap(), addresses.iter().max().unwrap());
+    assert!(most - least < opened.memory().mapped);
+    assert!(addresses.iter().all(|address| address.is_multiple_of(64)));
+}
+
+/// B5: cut anywhere, also within the header, a file is refused, verified or not.
+#[test]
+fn cut_files_are_refused() {
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let cuts = (0..64).map(|i| bytes.len() * i / 64).chain([1, 7, 8, 63, 64, bytes.len() - 1, bytes.len() - 64]);
+        for cut in cuts {
+            for options in [OpenOptions::default(), unverified()] {
+                let error = open(&bytes[..cut], &options).unwrap_err();
+                assert!(matches!(error, Error::Execution(_)), "{name} cut at {cut}: {error:?}");
+            }
+        }
+        let longer = [bytes.as_slice(), &[0; 64]].concat();
+        assert!(open(&longer, &unverified()).is_err());
+    }
+}
+
+/// B5: any byte that changes is found, in the header, in each section and between sections.
+#[test]
+fn flipped_bytes_are_found() {
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let mut places: Vec<usize> = (0..bytes.len().min(600)).collect();
+        for Section { offset, length, .. } in sections(&bytes) {
+            places.extend([offset, offset + length / 3, offset + length / 2, (offset + length).saturating_sub(1)]);
+            places.extend((offset + length..(offset + length).next_multiple_of(64)).take(1));
+        }
+        for place in places.into_iter().filter(|&place| place < bytes.len()) {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 0x20;
+            let error = open(&damaged, &OpenOptions::default()).expect_err(&format!("{name}: byte {place}"));
+            assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{name}: {error:?}");
+        }
+    }
+}
+
+/// B5: sections that stand in each other's place are refused, whether their names or their bytes were swapped.
+#[test]
+fn swapped_sections_are_refused() {
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let sections = sections(&bytes);
+        for a in 0..sections.len() {
+            for b in 0..a {
+                let mut renamed = bytes.clone();
+                let (a, b) = (&sections[a], &sections[b]);
+                for i in 0..4 {
+                    renamed.swap(a.entry + i, b.entry + i);
+                }
+                seal_header(&mut renamed);
+                assert!(open(&renamed, &OpenOptions::default()).is_err(), "{name}");
+                if let Ok(build) = open(&renamed, &unverified()) {
+                    let _ = use_all(&build);
+                }
+                let mut moved = bytes.clone();
+                for i in 0..24 {
+                    moved.swap(a.entry + i, b.entry + i);
+                }
+                seal_header(&mut moved);
+                for options in [OpenOptions::default(), unverified()] {
+                    assert!(open(&moved, &options).is_err(), "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// B5: row numbers, groups and offsets out of range under right checksums are found when verified.
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let mut refused = 0;
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        for Section { entry, offset, length } in sections(&bytes) {
+            let kind = u32::from_le_bytes(bytes[entry..entry + 4].try_into().unwrap());
+            // Directory, tuples, bitmap, key offsets, group offsets, group rows; every number of each.
+            let width = match kind {
+                16 | 18 | 19 => 8,
+                17 | 21 | 22 => 4,
+                _ => continue,
+            };
+            for at in (offset..offset + length).step_by(width) {
+                let mut hostile = bytes.clone();
+                hostile[at..at + width].fill(0x7f);
+                seal(&mut hostile);
+                match open(&hostile, &OpenOptions::default()) {
+                    // A lane of a key is any number.
+                    Ok(build) if kind == 17 => _ = use_all(&build),
+                    Ok(_) => panic!("{name}: a number of section {kind} at {at}"),
+                    Err(error) => {
+                        refused += 1;
+                        assert!(matches!(error, Error::Execution(_)), "{name}: {error:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 1000);
+}
+
+/// How many hostile files are tried: `PREJOIN_MUTATIONS`.
+fn mutations() -> u32 {
+    std::env::var("PREJOIN_MUTATIONS").ok().and_then(|number| number.parse().ok()).unwrap_or(600)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: mutations(), ..ProptestConfig::default() })]
+
+    /// B5: random damage under right checksums: a clean error, or an answer of valid arrays.
+    #[test]
+    fn hostile_files_do_no_harm(seed: u64) {
+        thread_local!(static FILES: Vec<Vec<u8>> = builds().iter().map(|(_, build)| saved(build)).collect());
+        let mut rng = Rng(seed);
+        let mut file = FILES.with(|files| files[rng.below(files.len())].clone());
+        let sections = sections(&file);
+        for _ in 0..1 + rng.below(3) {
+            // The header once in a while.
+            let (offset, length) = match rng.below(12) {
+                0 => (16, 48 + 24 * sections.len()),
+                _ => {
+                    let section = &sections[rng.below(sections.len())];
+                    (section.offset, section.length)
+                }
+            };
+            if length == 0 {
+                continue;
+            }
+            let at = offset + rng.below(length);
+            let width = [1, 2, 4, 8][rng.below(4)].min(offset + length - at);
+            let number: u64 = match rng.below(6) {
+                0 => 0,
+                1 => u64::MAX,
+                2 => i64::MAX as u64,
+                3 => rng.below(400) as u64,
+                4 => 1 << rng.below(64),
+                _ => rng.below(usize::MAX) as u64,
+            };
+            file[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
+        }
+        // A header that was hit may list too much.
+        if sections_are_inside(&file) {
+            seal(&mut file);
+        }
+        for options in [OpenOptions::default(), unverified()] {
+            match open(&file, &options) {
+                Ok(build) => {
+                    let used = use_all(&build);
+                    let known = |error: &Error| {
+                        matches!(
+                            error,
+                            Error::Execution(_) | Error::Plan(_) | Error::Arrow(_) | Error::Internal(_)
+                                | Error::NotSupported(_) | Error::ResourcesExhausted(_)
+                        )
+                    };
+                    prop_assert!(used.as_ref().err().is_none_or(known), "{:?}", used.err());
+                }
+                Err(error) => {
+                    prop_assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{:?}", error);
+                }
+            }
+        }
+    }
+}
+
+fn sections_are_inside(file: &[u8]) -> bool {
+    let count = u32::from_le_bytes(file[24..28].try_into().unwrap()) as usize;
+    count < 32
+        && sections(file)
+            .iter()
+            .all(|section| section.offset.checked_add(section.length).is_some_and(|end| end <= file.len()))
+}
+
+/// B5: what is no saved build says what it is instead.
+#[test]
+fn other_files_are_refused() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let refusal = |path: &Path| {
+        let error = PreparedBuild::open(path, &OpenOptions::default()).unwrap_err();
+        assert!(SavedInfo::read(path).is_err());
+        error
+    };
+    let io_kind = |error: Error| match error {
+        Error::External(error) => error.downcast::<std::io::Error>().unwrap().kind(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(io_kind(refusal(&dir.join("saved-missing"))), std::io::ErrorKind::NotFound);
+    assert_eq!(io_kind(refusal(dir)), std::io::ErrorKind::IsADirectory);
+    for (bytes, text) in [
+        (&b""[..], "it is empty"),
+        (b"\x89PJ", "it is cut"),
+        (b"ARROW1\0\0 something else altogether, and longer than a header of 64 bytes is ....", "another file"),
+    ] {
+        let error = refusal(&Temp::of(bytes).0);
+        assert!(matches!(&error, Error::Execution(found) if found.contains(text)), "{error:?}");
+    }
+    let mut later = saved(&builds()[1].1);
+    later[8] = 9;
+    seal_header(&mut later);
+    let error = open(&later, &OpenOptions::default()).unwrap_err();
+    assert!(matches!(&error, Error::NotSupported(text) if text.contains("format version 9")), "{error:?}");
+    let mut turned = saved(&builds()[1].1);
+    turned[12..16].reverse();
+    seal_header(&mut turned);
+    let error = open(&turned, &OpenOptions::default()).unwrap_err();
+    assert!(matches!(&error, Error::NotSupported(text) if text.contains("byte order")), "{error:?}");
+}
+
+/// B5: a save replaces the file as a whole: who has the old one open keeps it, a new open gives the new one.
+#[test]
+fn readers_keep_the_file_that_they_opened() {
+    let builds = builds();
+    let (old, new) = (&builds[1].1, &builds[6].1);
+    let path = Temp::new();
+    old.save(&path.0, &SaveOptions::default()).unwrap();
+    let before = PreparedBuild::open(&path.0, &OpenOptions::default()).unwrap();
+    let lazy = PreparedBuild::open(&path.0, &unverified()).unwrap();
+    new.save(&path.0, &SaveOptions::default()).unwrap();
+    let after = PreparedBuild::open(&path.0, &OpenOptions::default()).unwrap();
+    for opened in [before, lazy] {
+        assert_eq!(use_all(&opened).unwrap(), use_all(old).unwrap());
+    }
+    assert_eq!(use_all(&after).unwrap(), use_all(new).unwrap());
+    fs::remove_file(&path.0).unwrap();
+    assert_eq!(use_all(&after).unwrap(), use_all(new).unwrap());
+}
+
+/// B5: a save that fails leaves no file behind, and what was there.
+#[test]
+fn a_failed_save_leaves_nothing() {
+    let dir = Temp::new();
+    fs::create_dir(&dir.0).unwrap();
+    let inner: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0]), texts(1, |_| None)));
+    let nested: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0]), inner));
+    let unsaved = prepare(vec![int64([Some(1)]), nested], 1, NullEquality::NullEqualsNothing, Config::default());
+    let error = unsaved.save(dir.0.join("a"), &SaveOptions::default()).unwrap_err();
+    assert!(matches!(&error, Error::NotSupported(text) if text.contains("Arrow IPC does not carry")), "{error:?}");
+    // A directory of that name is in the way.
+    fs::create_dir_all(dir.0.join("b/full")).unwrap();
+    let build = &builds()[1].1;
+    assert!(matches!(build.save(dir.0.join("b"), &SaveOptions::default()), Err(Error::External(_))));
+    assert!(matches!(build.save(dir.0.join("no/such"), &SaveOptions::default()), Err(Error::External(_))));
+    let left: Vec<_> = fs::read_dir(&dir.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["b"]);
+    fs::remove_dir_all(&dir.0).unwrap();
+}
+
+/// B5: private unless asked otherwise.
+#[cfg(unix)]
+#[test]
+fn files_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let (path, build) = (Temp::new(), &builds()[1].1);
+    let mode = || fs::metadata(&path.0).unwrap().permissions().mode() & 0o777;
+    build.save(&path.0, &SaveOptions::default()).unwrap();
+    assert_eq!(mode(), 0o600);
+    build.save(&path.0, &SaveOptions { mode: 0o644 }).unwrap();
+    assert_eq!(mode(), 0o644);
+}
+
+/// B5, S19: mapped bytes are charged where a pool is given, once however often the file is opened, and given back with
+/// the last build; a pool that refuses opens nothing.
+#[test]
+fn mapped_bytes_are_charged_once() {
+    let (path, build) = (Temp::new(), &builds()[0].1);
+    build.save(&path.0, &SaveOptions::default()).unwrap();
+    let size = fs::metadata(&path.0).unwrap().len() as usize;
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(size));
+    let paid = OpenOptions { verify: true, pool: Some(Arc::clone(&pool)) };
+    let free = PreparedBuild::open(&path.0, &OpenOptions::default()).unwrap();
+    assert_eq!((pool.reserved(), free.reserved_bytes()), (0, 0));
+    let first = PreparedBuild::open(&path.0, &paid).unwrap();
+    let second = PreparedBuild::open(&path.0, &paid).unwrap();
+    assert_eq!((pool.reserved(), second.reserved_bytes()), (size, size));
+    drop(first);
+    assert_eq!(pool.reserved(), size);
+    drop(second);
+    assert_eq!(pool.reserved(), 0);
+    let small: Arc<dyn Pool> = Arc::new(MemoryPool::new(size - 1));
+    let refused = PreparedBuild::open(&path.0, &OpenOptions { verify: true, pool: Some(Arc::clone(&small)) });
+    assert!(matches!(refused, Err(Error::ResourcesExhausted(_))));
+    assert_eq!(small.reserved(), 0);
+}
+
+/// The fingerprint tells rows, duplicates, nulls, schema, keys and null equality apart, and neither order nor encoding.
+#[test]
+fn fingerprints_tell_contents() {
+    let of =
+        |columns: Vec<ArrayRef>, keys, nulls| prepare(columns, keys, nulls, Config::default()).fingerprint().unwrap();
+    let nothing = NullEquality::NullEqualsNothing;
+    let ints = |values: &[i64]| int64(values.iter().copied().map(Some));
+    let base = of(vec![ints(&[1, 2, 3]), ints(&[4, 5, 6])], 1, nothing);
+    assert_eq!(base, of(vec![ints(&[3, 1, 2]), ints(&[6, 4, 5])], 1, nothing));
+    let others = [
+        of(vec![ints(&[1, 2, 3]), ints(&[4, 6, 5])], 1, nothing),
+        of(vec![ints(&[4, 5, 6]), ints(&[1, 2, 3])], 1, nothing),
+        of(vec![ints(&[1, 2, 3, 3]), ints(&[4, 5, 6, 6])], 1, nothing),
+        of(vec![ints(&[1, 2]), ints(&[4, 5])], 1, nothing),
+        of(vec![ints(&[1, 2, 3]), int64([Some(4), Some(5), None])], 1, nothing),
+        of(vec![ints(&[1, 2, 3]), ints(&[4, 5, 6])], 2, nothing),
+        of(vec![ints(&[1, 2, 3]), ints(&[4, 5, 6])], 1, NullEquality::NullEqualsNull),
+        of(vec![ints(&[1, 2, 3]), Arc::new(UInt64Array::from(vec![4, 5, 6]))], 1, nothing),
+        of(vec![ints(&[1, 2, 3])], 1, nothing),
+    ];
+    let mut distinct = others.to_vec();
+    distinct.push(base);
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), others.len() + 1);
+    let coded = |keys: &[i32], values: &[&str]| -> ArrayRef {
+        let values: ArrayRef = Arc::new(StringArray::from(values.to_vec()));
+        Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(keys.to_vec()), values))
+    };
+    let (one, other) = (coded(&[0, 1, 0], &["a", "b"]), coded(&[2, 0, 2], &["b", "unused", "a"]));
+    assert_eq!(of(vec![one], 1, nothing), of(vec![other], 1, nothing));
+    let spread = texts(1000, |i| Some(format!("{i}")));
+    let sliced = texts(3000, |i| Some(format!("{}", i - 700))).slice(700, 1000);
+    assert_eq!(of(vec![spread], 1, nothing), of(vec![sliced], 1, nothing));
+}
+
+/// B5: a shared build is another process's to open, by path and fingerprint, as long as a handle lives; the memory is
+/// charged to the build's pool and cannot be changed.
+#[test]
+fn a_shared_build_opens_through_its_handle() {
+    let (_, build) = builds().remove(6);
+    let shared = build.share().unwrap();
+    let attached = prejoin::SharedBuild::attach(shared.path(), shared.fingerprint()).unwrap();
+    for options in [OpenOptions::default(), unverified()] {
+        let opened = attached.open(&options).unwrap();
+        assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap());
+        assert_eq!((opened.path(), opened.memory().private), (None, 0));
+    }
+    let opened = shared.open(&OpenOptions::default()).unwrap();
+    let path = shared.path();
+    #[cfg(target_os = "linux")]
+    assert!(
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|mut file| std::io::Write::write(&mut file, b"x"))
+            .is_err()
+    );
+    let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap();
+    assert!(matches!(wrong.open(&OpenOptions::default()), Err(Error::Execution(_))));
+    drop((shared, wrong));
+    // The build outlives all handles.
+    drop(attached);
+    assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap());
+    let gone = prejoin::SharedBuild::attach("/proc/self/fd/999999", 0).unwrap_err();
+    assert!(gone.to_string().contains("is gone"), "{gone}");
+}
+
+/// The rows are an Arrow IPC file at the place that the header tells.
+#[test]
+fn rows_are_an_ipc_file() {
+    let (_, build) = builds().remove(0);
+    let path = Temp::of(&saved(&build));
+    let range = SavedInfo::read(&path.0).unwrap().rows;
+    let bytes = fs::read(&path.0).unwrap()[range.start as usize..range.end as usize].to_vec();
+    let reader = arrow_ipc::reader::FileReader::try_new(std::io::Cursor::new(bytes), None).unwrap();
+    let read = reader.collect::<std::result::Result<Vec<_>, _>>().unwrap();
+    assert_eq!(read, std::slice::from_ref(build.rows().unwrap()));
+    assert_eq!(read[0].column(0).as_primitive::<Int64Type>().value(3), 3);
+}
