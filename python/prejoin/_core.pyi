@@ -1,7 +1,5 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
-import datetime
-import decimal
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, final

@@ -457,3 +457,45 @@ def test_version_help_and_demo(tmp_path: Path) -> None:
     assert b"flights per batch" in ran("demo", "--help")
     done = ran("demo", "--out", tmp_path / "demo.parquet", "--batch-size", "100000").decode()
     assert "276,688 rows, 48 columns" in done
+
+
+# ---- saved builds and conditions
+
+
+def test_prepare_then_join_and_lookup(files: Path) -> None:
+    saved = files / "users.prejoin"
+    ran("prepare", "--build", files / "users.parquet", "--on", "id", "--keep", "first", "--out", saved)
+    joined = ran("join", "--build", saved, "--probe", files / "events.parquet", "--out", "-", "--out-format", "arrows")
+    build = prejoin.prepare(USERS, "id", keep="first")
+    assert read(joined, "arrows").equals(prejoin.join(EVENTS, build))
+    assert ran("lookup", "--build", saved, "2", "--format", "csv") == b"id,name,score\n2,bob,2.5\n"
+    other = run("join", "--build", saved, "--probe", files / "events.parquet", "--on", "name", "--out", "-")
+    assert (other.returncode, b"is prepared on id, not on name" in other.stderr) == (1, True)
+    (files / "wrong.prejoin").write_bytes(b"id\n1\n")
+    wrong = run("join", "--build", files / "wrong.prejoin", "--probe", files / "events.parquet", "--out", "-")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (1, 1)
+    assert sorted(os.listdir(files)) == ["events.parquet", "users.parquet", "users.prejoin", "wrong.prejoin"]
+
+
+def test_inspect_tells_what_a_file_holds(files: Path) -> None:
+    saved = files / "users.prejoin"
+    ran("prepare", "--build", files / "users.parquet", "--on", "id", "--out", saved)
+    told = json.loads(ran("inspect", saved, "--json"))
+    assert told["schema"] == {"id": "int64", "name": "string", "score": "double"}
+    assert (told["keys"], told["num_rows"], told["num_keys"]) == (["id"], 4, 3)
+    lines = dict(line.split(None, 1) for line in ran("inspect", saved).decode().splitlines())
+    assert lines["keys"] == "id"
+    assert set(lines) == set(told)
+    assert run("inspect", files / "users.parquet").returncode == 1
+
+
+def test_where_is_sql(files: Path) -> None:
+    base = ["join", "--build", files / "users.parquet", "--probe", files / "events.parquet", "--on", "id", "--out", "-",
+            "--out-format", "arrows"]  # fmt: skip
+    where = 'probe.score > build.score or "build"."name" is null'
+    # The condition's columns are read though nobody selects them.
+    some = read(ran(*base, "--where", where, "--select", "at,name"), "arrows")
+    assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=where, select=["at", "name"]))
+    wrong = run(*base, "--where", "probe.scor > 1")
+    assert wrong.returncode == 1
+    assert b'no column "scor"' in wrong.stderr
