@@ -68,11 +68,16 @@ fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes
 bench: ## Run the Rust benchmarks (minutes)
 	cargo bench --locked
 
+.PHONY: bench-counts
+bench-counts: ## Count instructions (valgrind) and compare with those on record; RECORD=1 records them
+	$(PYTHON) benches/counts.py $(if $(RECORD),--record)
+
 .PHONY: bench-peers
-bench-peers: $(VENV)/.demo ## Measure prejoin beside the least that any join must do, and say which bars it reaches (minutes)
+bench-peers: $(VENV)/.peers ## Measure prejoin beside other engines, say which bars it reaches, and write docs/performance.md (20 minutes)
 	$(MATURIN) --release --quiet --skip-install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy
-	$(BIN)/python benches/peers.py --engines limit,prejoin
+	$(BIN)/python benches/peers.py --out $(TARGET)/peers.jsonl
+	$(BIN)/python benches/report.py $(TARGET)/peers.jsonl
+	$(BIN)/python benches/skew.py
 
 .PHONY: clean
 clean: ## Remove everything that was built, the virtual environment too
@@ -87,6 +92,10 @@ $(BIN)/python:
 
 $(VENV)/.demo: pyproject.toml | $(BIN)/python
 	$(MATURIN) --release --extras demo
+	touch $@
+
+$(VENV)/.peers: pyproject.toml | $(VENV)/.demo
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy pandas polars duckdb datafusion chdb matplotlib
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -18,7 +18,7 @@ bytes). Build rows are in random order. `first` is the time of the first call af
 Every engine runs in a process of its own, once with 1 thread and once with its default number of threads.
 Every result is compared in full with the expected table; a wrong result is an error, not a number.
 
-    make bench-peers                                          # everything; writes docs/performance-peers.md and plots
+    make bench-peers                                          # everything; writes docs/performance.md and plots
     python benches/peers.py --engines limit,prejoin           # prejoin beside the least that any join must do
     python benches/peers.py --engines polars,duckdb --kinds int64 --rows 65536 --modes small
 """
@@ -520,12 +520,16 @@ def table(results, args):
         take = min((r["median"] for r in got if r["category"] == "limit" and "error" not in r), default=float("nan"))
         unit = "us per 4096-row batch" if mode == "small" else "ns per row of the 1,000,000-row probe"
         print(f"\n## {kind}, build {rows}, {mode} probe: {unit}; x = median / take limit ({take:g})")
-        print(f"{'engine.method':28} {'threads':>7} {'category':9} {'median':>10} {'min':>10} {'x':>8} {'setup ms':>9}")
+        print(
+            f"{'engine.method':28} {'threads':>7} {'category':9} {'median':>10} {'min':>10} {'x':>8} {'setup ms':>9} {'first us':>9}"
+        )
         for r in sorted(got, key=lambda r: r.get("median", float("inf"))):
             tail = (
                 r["error"][:60]
                 if "error" in r
-                else (f"{r['median']:10.2f} {r['min']:10.2f} {r['median'] / take:8.2f} {r['setup_ms']:9.1f}")
+                else (
+                    f"{r['median']:10.2f} {r['min']:10.2f} {r['median'] / take:8.2f} {r['setup_ms']:9.1f} {r['first_us'] or 0:9.1f}"
+                )
             )
             print(f"{r['engine'] + '.' + r['method']:28} {r['threads']:>7} {r['category']:9} {tail}")
 
@@ -625,6 +629,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.7, help="time spent per case, after warm-up")
     parser.add_argument("--threads", type=int, help="only this number of threads (0: the engine's default)")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--out", help="file for the results, one JSON object per line; benches/report.py reads it")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
@@ -637,7 +642,8 @@ def main():
             return None
 
     packages = ("prejoin", "numpy", "pyarrow", "pandas", "polars", "duckdb", "datafusion", "chdb")
-    print(json.dumps({package: installed(package) for package in packages}))
+    versions = {package: installed(package) for package in packages}
+    print(json.dumps(versions))
     print(json.dumps({"python": sys.version.split()[0], "cpus": os.cpu_count(), "load": os.getloadavg()}), flush=True)
     results = []
     for engine in args.engines:
@@ -662,6 +668,9 @@ def main():
             if process.wait():
                 print(f"{engine} with {threads or 'default'} threads ended with {process.returncode}", flush=True)
     table(results, args)
+    if args.out:
+        with open(args.out, "w") as file:
+            file.writelines(json.dumps(r) + "\n" for r in [{"versions": versions}, *results])
     if "prejoin" in args.engines:
         bars(results)
         prepare_bars(args)

@@ -122,12 +122,13 @@ impl Collector {
         let rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
         let keys = IndexKeys::try_new(&rows, self.spec.keys(), &mut reservation)?;
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
-        let bounds = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
+        let bounds: Vec<_> = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
             config: &self.config,
             retained: &mut reservation,
             scratch: &mut scratch,
+            bounds: &bounds,
             cancel: &self.cancel,
         };
         let index = KeyIndex::build(&keys.columns, &nulls_equal, context)?;

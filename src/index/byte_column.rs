@@ -11,6 +11,9 @@ pub(super) trait ByteColumn {
     /// The value of `row` as (data, start, length).
     fn slot(&self, row: usize) -> (&[u8], usize, usize);
 
+    /// The slots of `start..start + len`, quicker than one by one.
+    fn slots(&self, start: usize, len: usize) -> impl Iterator<Item = (&[u8], usize, usize)>;
+
     /// The value of `row`.
     #[inline(always)]
     fn value(&self, row: usize) -> &[u8] {
@@ -31,6 +34,12 @@ impl<O: OffsetSizeTrait> ByteColumn for Offsets<'_, O> {
         let (start, end) = (self.offsets[row].as_usize(), self.offsets[row + 1].as_usize());
         (self.data, start, end - start)
     }
+
+    #[inline(always)]
+    fn slots(&self, start: usize, len: usize) -> impl Iterator<Item = (&[u8], usize, usize)> {
+        let slot = |pair: &[O]| (self.data, pair[0].as_usize(), pair[1].as_usize().wrapping_sub(pair[0].as_usize()));
+        self.offsets[start..=start + len].windows(2).map(slot)
+    }
 }
 
 /// Values of one width.
@@ -43,6 +52,11 @@ impl ByteColumn for Fixed<'_> {
     #[inline(always)]
     fn slot(&self, row: usize) -> (&[u8], usize, usize) {
         (self.data, row * self.width, self.width)
+    }
+
+    #[inline(always)]
+    fn slots(&self, start: usize, len: usize) -> impl Iterator<Item = (&[u8], usize, usize)> {
+        (start..start + len).map(|row| self.slot(row))
     }
 }
 
@@ -59,6 +73,11 @@ impl ByteColumn for Views<'_> {
         let part = |at: usize| u32::from_le_bytes([view[at], view[at + 1], view[at + 2], view[at + 3]]) as usize;
         let len = part(0);
         if len <= 12 { (self.views, row * 16 + 4, len) } else { (&self.buffers[part(8)], part(12), len) }
+    }
+
+    #[inline(always)]
+    fn slots(&self, start: usize, len: usize) -> impl Iterator<Item = (&[u8], usize, usize)> {
+        (start..start + len).map(|row| self.slot(row))
     }
 }
 
@@ -92,6 +111,19 @@ fn fixed(array: &dyn Array) -> Fixed<'_> {
     Fixed { width, data }
 }
 
+/// Evaluates `$body` with `$column` as the column inside of a [`Bytes`].
+macro_rules! with_column {
+    ($bytes:expr, |$column:ident| $body:expr) => {
+        match $bytes {
+            Bytes::Offsets($column) => $body,
+            Bytes::LargeOffsets($column) => $body,
+            Bytes::Fixed($column) => $body,
+            Bytes::Views($column) => $body,
+        }
+    };
+}
+pub(super) use with_column;
+
 /// A byte column of any type. Loops over many rows match once and run on the column inside.
 pub(super) enum Bytes<'a> {
     Offsets(Offsets<'a, i32>),
@@ -123,27 +155,10 @@ impl<'a> Bytes<'a> {
     }
 }
 
-impl ByteColumn for Bytes<'_> {
+impl Bytes<'_> {
+    /// The value of `row`.
     #[inline(always)]
-    fn slot(&self, row: usize) -> (&[u8], usize, usize) {
-        match self {
-            Self::Offsets(bytes) => bytes.slot(row),
-            Self::LargeOffsets(bytes) => bytes.slot(row),
-            Self::Fixed(bytes) => bytes.slot(row),
-            Self::Views(bytes) => bytes.slot(row),
-        }
+    pub(super) fn value(&self, row: usize) -> &[u8] {
+        with_column!(self, |column| column.value(row))
     }
 }
-
-/// Evaluates `$body` with `$column` as the column inside of a [`Bytes`].
-macro_rules! with_column {
-    ($bytes:expr, |$column:ident| $body:expr) => {
-        match $bytes {
-            Bytes::Offsets($column) => $body,
-            Bytes::LargeOffsets($column) => $body,
-            Bytes::Fixed($column) => $body,
-            Bytes::Views($column) => $body,
-        }
-    };
-}
-pub(super) use with_column;

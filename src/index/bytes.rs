@@ -56,9 +56,8 @@ macro_rules! with_table {
 pub(super) struct Shape {
     pub(super) min: usize,
     pub(super) max: usize,
-    /// Times the length is added to the halves of the padded key: it puts the length into the last byte, unless all lengths
-    /// are equal.
-    length_unit: [u64; 2],
+    /// By length, what is added to the padded key: the length in the last byte, unless all lengths are equal.
+    length_code: [u128; 17],
     /// 32-bit lanes that hold the key, 0 where it is too long for a table.
     pub(super) lanes: usize,
 }
@@ -66,10 +65,14 @@ pub(super) struct Shape {
 impl Shape {
     fn of(bytes: &impl ByteColumn, rows: usize, nulls: Option<&NullBuffer>) -> Self {
         let (mut min, mut max) = (usize::MAX, 0);
-        for row in (0..rows).filter(|&row| nulls.is_none_or(|nulls| nulls.is_valid(row))) {
-            let len = bytes.slot(row).2;
+        let mut see = |len: usize| {
             min = min.min(len);
             max = max.max(len);
+        };
+        let slots = bytes.slots(0, rows);
+        match nulls {
+            None => slots.for_each(|(_, _, len)| see(len)),
+            Some(nulls) => slots.zip(nulls.iter()).filter(|(_, valid)| *valid).for_each(|((_, _, len), _)| see(len)),
         }
         Self::new(min, max)
     }
@@ -83,13 +86,13 @@ impl Shape {
             13..=16 => 4,
             _ => 0,
         };
-        let length_unit = match lanes {
-            2 if min < max => [1 << 56, 0],
-            3 if min < max => [0, 1 << 24],
-            4 if min < max => [0, 1 << 56],
-            _ => [0, 0],
-        };
-        Self { min, max, length_unit, lanes }
+        let mut length_code = [0; 17];
+        if lanes > 0 && min < max {
+            for (len, code) in length_code.iter_mut().enumerate() {
+                *code = (len as u128) << (32 * lanes - 8);
+            }
+        }
+        Self { min, max, length_code, lanes }
     }
 
     #[inline(always)]
@@ -100,8 +103,7 @@ impl Shape {
     /// The number of a key whose length fits.
     #[inline(always)]
     fn number(&self, (data, at, len): (&[u8], usize, usize)) -> u128 {
-        let [low, high] = self.length_unit.map(|unit| unit * len as u64);
-        hash::padded(data, at, len) | u128::from(low) | u128::from(high) << 64
+        hash::padded(data, at, len) | self.length_code[len]
     }
 }
 
@@ -119,30 +121,53 @@ struct ByteKeys<'a> {
 
 /// Keys of a length that no build key has are left out, like nulls.
 impl ByteKeys<'_> {
-    #[inline(always)]
-    fn live(&self, row: usize, len: usize) -> bool {
-        self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row))
-    }
-
     /// Fills `stage` with short keys as numbers, and their hashes.
     fn hash_numbers(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        with_column!(&self.bytes, |bytes| self.numbers(bytes, seed, start, len, stage))
-    }
-
-    #[inline(never)]
-    fn numbers(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        let (rows, hashes, numbers) = stage.room(len);
-        let mut n = 0;
-        for row in start..start + len {
-            let (data, at, len) = bytes.slot(row);
-            let live = self.live(row, len);
-            let number = self.shape.number((data, at, if live { len } else { 0 }));
-            rows[n] = row as u32;
-            numbers[n] = number;
-            hashes[n] = hash::collide(hash::short(number, 0, seed), self.collide);
-            n += usize::from(live);
+        let n = with_column!(&self.bytes, |bytes| match self.nulls {
+            None => self.numbers(bytes, start, len, stage, |_| true),
+            Some(nulls) => self.numbers(bytes, start, len, stage, |row| nulls.is_valid(row)),
+        });
+        let (_, hashes, numbers) = stage.room(n);
+        for (hash, &number) in hashes.iter_mut().zip(&*numbers) {
+            *hash = hash::short(number, 0, seed);
+        }
+        if self.collide > 0 {
+            hashes.iter_mut().for_each(|hash| *hash = hash::collide(*hash, self.collide));
         }
         stage.keep(n);
+    }
+
+    /// Writes the rows and numbers of the short keys and returns how many there are.
+    #[inline(never)]
+    fn numbers(
+        &self,
+        bytes: &impl ByteColumn,
+        start: usize,
+        len: usize,
+        stage: &mut Stage,
+        valid: impl Fn(usize) -> bool,
+    ) -> usize {
+        let (rows, _, numbers) = stage.room(len);
+        let Shape { min, max, .. } = self.shape;
+        // Without early end, so that the loop has no branches.
+        if min == max && self.nulls.is_none() && bytes.slots(start, len).fold(true, |all, slot| all & (slot.2 == max)) {
+            let mask = hash::MASKS[max];
+            for ((number, row), (at, (data, begin, _))) in
+                numbers.iter_mut().zip(rows).zip((start..).zip(bytes.slots(start, len)))
+            {
+                *row = at as u32;
+                *number = hash::padded_by(data, begin, max, mask);
+            }
+            return len;
+        }
+        let mut n = 0;
+        for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
+            let live = self.shape.fits(len) & valid(row);
+            rows[n] = row as u32;
+            numbers[n] = self.shape.number((data, at, if live { len } else { 0 }));
+            n += usize::from(live);
+        }
+        n
     }
 
     /// Fills `stage` with the hashes of keys of any length.
@@ -154,9 +179,8 @@ impl ByteKeys<'_> {
     fn long(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         let (rows, hashes, _) = stage.room(len);
         let mut n = 0;
-        for row in start..start + len {
-            let (data, at, len) = bytes.slot(row);
-            if self.live(row, len) {
+        for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
+            if self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row)) {
                 rows[n] = row as u32;
                 hashes[n] = hash::collide(hash::bytes(&data[at..at + len], seed), self.collide);
                 n += 1;
@@ -167,6 +191,10 @@ impl ByteKeys<'_> {
 }
 
 impl<const L: usize> Source<L> for ByteKeys<'_> {
+    fn all_live(&self) -> bool {
+        self.nulls.is_none()
+    }
+
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         match self.shape.lanes {
             0 => self.hash_long(seed, start, len, stage),
@@ -178,7 +206,15 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
     fn lanes(&self, hash: u64, row: u32) -> [u32; L] {
         match self.shape.lanes {
             0 => lanes(hash.into()),
-            _ => lanes(self.shape.number(self.bytes.slot(row as usize))),
+            _ => with_column!(&self.bytes, |bytes| lanes(self.shape.number(bytes.slot(row as usize)))),
+        }
+    }
+
+    #[inline(always)]
+    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; L] {
+        match self.shape.lanes {
+            0 => lanes(stage.live_words()[i].into()),
+            _ => lanes(stage.wide()[i]),
         }
     }
 
@@ -269,6 +305,7 @@ impl ProbeStage for LongProbe<'_> {
         let build = |group: u32| self.build.value(self.groups.first_row(group) as usize);
         let probe = |row: u32| self.keys.bytes.value(row as usize);
         let equal = |group, row| build(group) == probe(row);
-        self.table.probe_verified(stage, equal, |group, row| build(group).cmp(probe(row)), out)
+        let touch = |group| build(group).first().copied().unwrap_or(0);
+        self.table.probe_verified(stage, touch, equal, |group, row| build(group).cmp(probe(row)), out)
     }
 }

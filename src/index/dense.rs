@@ -1,12 +1,12 @@
 //! Perfect hash: a bitmap over the range of word keys, whose ranks are the group ids.
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 
 use super::hits::ProbeStage;
 use super::ranked_bits::{Bits, RankedBits, rank};
 use super::scratch::{admitted, release};
 use super::stage::Stage;
-use super::words::{Words, null_rows};
+use super::words::{Plain, Values, Words, null_rows, range};
 use super::{Hits, IndexContext, NONE, RowGroups, steps};
 use crate::error::Result;
 
@@ -24,24 +24,46 @@ pub(super) struct DenseIndex {
 struct Survey {
     min: u64,
     max: u64,
+    /// Rows that are indexed.
     rows: usize,
-    strictly_ascending: bool,
 }
 
+impl Survey {
+    fn of(words: &Words, columns: &[ArrayRef], context: &IndexContext<'_>, stage: &mut Stage) -> Result<Self> {
+        if let (Words::Single, [column]) = (words, columns) {
+            let (min, max) = range(column, context.bounds.first().and_then(Option::as_ref), stage, context.cancel)?;
+            return Ok(Self { min, max, rows: column.len() - column.logical_null_count() });
+        }
+        let (mut min, mut max, mut rows) = (u64::MAX, 0, 0);
+        for_each_stage(words, columns, context, stage, |stage| {
+            for &word in stage.live_words() {
+                min = min.min(word);
+                max = max.max(word);
+            }
+            rows += stage.live_words().len();
+            true
+        })?;
+        Ok(Self { min: min.min(max), max, rows })
+    }
+}
+
+/// Reads all keys, stage by stage, until `work` says to stop; returns whether it never did.
 fn for_each_stage(
     words: &Words,
     columns: &[ArrayRef],
     context: &IndexContext<'_>,
     stage: &mut Stage,
-    mut work: impl FnMut(&Stage),
-) -> Result<()> {
+    mut work: impl FnMut(&Stage) -> bool,
+) -> Result<bool> {
     let rows = columns[0].len();
     for start in (0..rows).step_by(Stage::ROWS) {
         context.cancel.check()?;
         words.read(columns, start, Stage::ROWS.min(rows - start), stage);
-        work(stage);
+        if !work(stage) {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
 impl DenseIndex {
@@ -58,17 +80,8 @@ impl DenseIndex {
             return Ok(None);
         }
         let rows = columns[0].len();
-        let mut survey = Survey { min: u64::MAX, max: 0, rows: 0, strictly_ascending: true };
-        for_each_stage(&words, columns, context, stage, |stage| {
-            for &word in stage.live_words() {
-                survey.strictly_ascending &= word > survey.max || survey.rows == 0;
-                survey.min = survey.min.min(word);
-                survey.max = survey.max.max(word);
-                survey.rows += 1;
-            }
-        })?;
-        let min = survey.min.min(survey.max);
-        let span = survey.max - min;
+        let survey = Survey::of(&words, columns, context, stage)?;
+        let (min, span) = (survey.min, survey.max - survey.min);
         let enough = |keys: usize| {
             span < context.config.perfect_hash_small_range
                 || keys as f64 / (span as f64 + 1.0) >= context.config.perfect_hash_min_density
@@ -82,6 +95,7 @@ impl DenseIndex {
             for &word in stage.live_words() {
                 bits.insert(word - min);
             }
+            true
         })?;
         let (bits, values) = bits.rank(context.cancel)?;
         if !enough(values) {
@@ -96,7 +110,12 @@ impl DenseIndex {
         // Null is the last group.
         let null_group = nulls.as_ref().map_or(NONE, |_| values as u32);
         let num_keys = values + usize::from(nulls.is_some());
-        let groups = if survey.strictly_ascending && values == rows {
+        let mut last = None;
+        let mut ascending = |word: u64| last.replace(word).is_none_or(|last| last < word);
+        let groups = if values == rows
+            && for_each_stage(&this.words, columns, context, stage, |stage| {
+                stage.live_words().iter().all(|&word| ascending(word))
+            })? {
             RowGroups::Identity
         } else if values == survey.rows && nulls.is_none() {
             let mut unique: Vec<u32> = admitted(context.retained, values)?;
@@ -135,7 +154,9 @@ impl DenseIndex {
             for (&row, &word) in stage.live_rows().iter().zip(stage.live_words()) {
                 work(row, self.bits.rank(word - self.min).1);
             }
-        })
+            true
+        })?;
+        Ok(())
     }
 
     pub(super) fn memory_size(&self) -> usize {
@@ -162,19 +183,46 @@ impl ProbeStage for DenseProbe<'_> {
         (rows, groups): (&mut [u32], &mut [u32]),
     ) -> usize {
         let DenseIndex { words, min, span, bits } = self.index;
-        words.read(self.columns, start, len, stage);
-        let (min, span, bits, words) = (*min, *span, bits.as_ref(), stage.live_words());
-        steps::count(|| words.len());
-        let (rows, groups) = (&mut rows[..words.len()], &mut groups[..words.len()]);
-        let mut hits = 0;
-        for (&row, &word) in stage.live_rows().iter().zip(words) {
-            let value = word.wrapping_sub(min);
-            let inside = value <= span;
-            let (member, rank) = rank(bits, if inside { value } else { 0 });
-            rows[hits] = row;
-            groups[hits] = rank;
-            hits += usize::from(member & inside);
+        let (bits, span) = (bits.as_ref(), *span);
+        if let (Words::Single, Some(plain)) = (words, Plain::of(&self.columns[0])) {
+            let min = plain.value(*min);
+            let first = start as u32..;
+            return match plain.values {
+                Values::Wide(values) => {
+                    let values = values[start..start + len].iter().map(|value| value.wrapping_sub(min));
+                    look_up(bits, span, first.zip(values), len, rows, groups)
+                }
+                Values::Signed(values) => {
+                    let values = values[start..start + len].iter().map(|&value| (value as u64).wrapping_sub(min));
+                    look_up(bits, span, first.zip(values), len, rows, groups)
+                }
+            };
         }
-        hits
+        words.read(self.columns, start, len, stage);
+        let values = stage.live_words().iter().map(|word| word.wrapping_sub(*min));
+        look_up(bits, span, stage.live_rows().iter().copied().zip(values), stage.live_words().len(), rows, groups)
     }
+}
+
+/// Writes the rows whose value is in the set, and their ranks, and returns their number.
+#[inline(always)]
+fn look_up(
+    bits: &[u64],
+    span: u64,
+    keys: impl Iterator<Item = (u32, u64)>,
+    len: usize,
+    rows: &mut [u32],
+    groups: &mut [u32],
+) -> usize {
+    steps::count(|| len);
+    let (rows, groups) = (&mut rows[..len], &mut groups[..len]);
+    let mut hits = 0;
+    for (row, value) in keys {
+        let inside = value <= span;
+        let (member, rank) = rank(bits, if inside { value } else { 0 });
+        rows[hits] = row;
+        groups[hits] = rank;
+        hits += usize::from(member & inside);
+    }
+    hits
 }

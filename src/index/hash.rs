@@ -52,18 +52,15 @@ pub(super) fn bytes(bytes: &[u8], seed: u64) -> u64 {
 /// `data[at..at + len]`, at most 16 bytes, as a little-endian number.
 #[inline(always)]
 pub(super) fn padded(data: &[u8], at: usize, len: usize) -> u128 {
-    const MASKS: [u128; 17] = {
-        let mut masks = [u128::MAX; 17];
-        let mut len = 0;
-        while len < 16 {
-            masks[len] = (1 << (8 * len)) - 1;
-            len += 1;
-        }
-        masks
-    };
-    match data.get(at..at + 16) {
+    padded_by(data, at, len, MASKS[len])
+}
+
+/// The same with the mask of the length at hand.
+#[inline(always)]
+pub(super) fn padded_by(data: &[u8], at: usize, len: usize, mask: u128) -> u128 {
+    match data.get(at..).and_then(|data| data.first_chunk()) {
         // Reads past the value and masks: faster than a copy of unknown length.
-        Some(block) => u128::from_le_bytes(block.try_into().unwrap_or([0; 16])) & MASKS[len],
+        Some(block) => u128::from_le_bytes(*block) & mask,
         None => {
             let mut block = [0; 16];
             block[..len].copy_from_slice(&data[at..at + len]);
@@ -71,6 +68,17 @@ pub(super) fn padded(data: &[u8], at: usize, len: usize) -> u128 {
         }
     }
 }
+
+/// The lower `len` bytes.
+pub(super) const MASKS: [u128; 17] = {
+    let mut masks = [u128::MAX; 17];
+    let mut len = 0;
+    while len < 16 {
+        masks[len] = (1 << (8 * len)) - 1;
+        len += 1;
+    }
+    masks
+};
 
 /// The test seam `Config::collide`: `hash` reduced to one of `collide` values that are spread over the hash range.
 #[inline(always)]

@@ -3,10 +3,11 @@
 use arrow_buffer::NullBuffer;
 
 use super::hash::{SEEDS, seed};
-use super::partition::{Distinct, Source, hash_of, identity, row_of};
+use super::partition::{AllRows, Distinct, LARGE_PARTITION_ROWS, Source, Spread, identity, seem_distinct};
 use super::ranked_bits::{Bits, RankedBits};
-use super::scratch::{release, with_capacity};
-use super::table::{Frozen, Table};
+use super::scratch::{release, scratch_size, with_capacity};
+use super::stage::Stage;
+use super::table::{Entries, Table};
 use super::{IndexContext, NONE, RowGroups};
 use crate::error::{Error, Result, internal_err};
 
@@ -34,41 +35,80 @@ pub(super) fn build<const L: usize>(
     let null_count = nulls.map_or(0, NullBuffer::null_count);
     let group_nulls = nulls.filter(|_| nulls_equal);
     let first_null = group_nulls.and_then(|nulls| nulls.iter().position(|valid| !valid));
+    let finish = |table, ranks, keys, seed, context: &mut IndexContext<'_>| {
+        finish(table, ranks, keys, seed, group_nulls, first_null, rows, context)
+    };
+    if seem_distinct(source, seed(0), rows) {
+        // Likely there are no duplicates at all, and the table's own check suffices.
+        if source.all_live() && rows <= LARGE_PARTITION_ROWS {
+            let morsel = scratch_size(rows.min(Stage::ROWS), 1, false)?;
+            context.scratch.try_grow(morsel)?;
+            let all = AllRows { source, seed: seed(0), rows, cancel: context.cancel };
+            let table = unless_exhausted(freeze(&all, |row| row, buckets_per_key, false, context))?;
+            context.scratch.shrink(morsel);
+            if let Some(table) = table {
+                return Ok(Built {
+                    table,
+                    seed: seed(0),
+                    groups: RowGroups::Identity,
+                    num_keys: rows,
+                    null_group: NONE,
+                });
+            }
+        } else if let Some(keys) = Distinct::partition_evenly(source, seed(0), rows, rows - null_count, context)? {
+            let ranked =
+                unless_exhausted(freeze_ranked(source, &keys, first_null, rows, buckets_per_key, false, context))?;
+            match ranked {
+                Some((table, ranks)) => return finish(table, ranks, keys, seed(0), context),
+                None => keys.release(context),
+            }
+        }
+    }
     for attempt in 0..SEEDS {
         let (seed, last) = (seed(attempt), attempt + 1 == SEEDS);
-        let mut distinct = Distinct::partition(source, seed, rows, rows - null_count, context)?;
-        let mut flooded = false;
-        if last {
-            distinct.sort(source, rows, context)?;
-        } else {
-            flooded = !distinct.dedupe(1, source, rows, context)?;
-            if !flooded && distinct.first_of.is_none() && !distinct.is_distinct() {
-                // One partition has no duplicates: likely there are none at all, and the table's own check suffices.
-                match freeze(source, &distinct, first_null, rows, buckets_per_key, last, context) {
-                    Ok((Frozen::Table(table), ranks)) => {
-                        return finish(table, ranks, distinct, seed, group_nulls, first_null, rows, context);
-                    }
-                    Ok((Frozen::Flooded, _)) => flooded = true,
-                    Ok((Frozen::Duplicates, _)) | Err(Error::ResourcesExhausted(_)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            flooded = flooded || !distinct.dedupe(distinct.partitions(), source, rows, context)?;
-        }
+        let mut keys = Distinct::partition(source, seed, rows, context)?;
+        let flooded = match last {
+            true => keys.sort(source, rows, context).map(|()| false)?,
+            false => !keys.dedupe(source, rows, context)?,
+        };
         if !flooded
-            && let (Frozen::Table(table), ranks) =
-                freeze(source, &distinct, first_null, rows, buckets_per_key, last, context)?
+            && let Some((table, ranks)) =
+                freeze_ranked(source, &keys, first_null, rows, buckets_per_key, last, context)?
         {
-            return finish(table, ranks, distinct, seed, group_nulls, first_null, rows, context);
+            return finish(table, ranks, keys, seed, context);
         }
-        distinct.release(context);
+        keys.release(context);
     }
     internal_err!("an index was neither built nor refused after {SEEDS} hash functions")
 }
 
-/// Freezes the table, with the ranks of first rows where they are not the group ids themselves. Where it answers no table
-/// or an error, it has given back all that it took.
+/// No table where the pool refuses one: a table without the duplicates may be smaller.
+fn unless_exhausted<T>(frozen: Result<Option<T>>) -> Result<Option<T>> {
+    match frozen {
+        Err(Error::ResourcesExhausted(_)) => Ok(None),
+        other => other,
+    }
+}
+
+/// Freezes the table. Where it answers none or an error, it has given back all that it took.
 fn freeze<const L: usize>(
+    entries: &impl Entries<L>,
+    group: impl Fn(u32) -> u32,
+    buckets_per_key: f64,
+    last: bool,
+    context: &mut IndexContext<'_>,
+) -> Result<Option<Table<L>>> {
+    let (retained, scratch) = (context.retained.size(), context.scratch.size());
+    let table = Table::freeze(entries, group, buckets_per_key, last, context);
+    if !matches!(table, Ok(Some(_))) {
+        context.retained.shrink(context.retained.size() - retained);
+        context.scratch.shrink(context.scratch.size() - scratch);
+    }
+    table
+}
+
+/// Does the same where groups may not be rows: with the ranks of first rows, which are the group ids then.
+fn freeze_ranked<const L: usize>(
     source: &impl Source<L>,
     distinct: &Distinct,
     first_null: Option<usize>,
@@ -76,24 +116,17 @@ fn freeze<const L: usize>(
     buckets_per_key: f64,
     last: bool,
     context: &mut IndexContext<'_>,
-) -> Result<(Frozen<L>, Option<RankedBits>)> {
-    let (retained, scratch) = (context.retained.size(), context.scratch.size());
-    let mut run = || {
-        let ranks = match distinct.len() + usize::from(first_null.is_some()) == rows {
-            true => None,
-            false => Some(first_rows(distinct, first_null, rows, context)?),
-        };
-        let group = |row: u32| ranks.as_ref().map_or(row, |ranks| ranks.rank(row.into()).1);
-        let lanes = |entry: &_| source.lanes(hash_of(entry), row_of(entry));
-        let frozen = Table::freeze(distinct, lanes, group, buckets_per_key, last, context)?;
-        Ok((frozen, ranks))
-    };
-    let result = run();
-    if !matches!(result, Ok((Frozen::Table(_), _))) {
-        context.retained.shrink(context.retained.size() - retained);
-        context.scratch.shrink(context.scratch.size() - scratch);
+) -> Result<Option<(Table<L>, Option<RankedBits>)>> {
+    let entries = Spread { source, distinct };
+    if distinct.len() + usize::from(first_null.is_some()) == rows {
+        return Ok(freeze(&entries, |row| row, buckets_per_key, last, context)?.map(|table| (table, None)));
     }
-    result
+    let ranks = first_rows(distinct, first_null, rows, context)?;
+    let table = freeze(&entries, |row| ranks.rank(row.into()).1, buckets_per_key, last, context);
+    if !matches!(table, Ok(Some(_))) {
+        context.scratch.shrink(ranks.memory_size());
+    }
+    Ok(table?.map(|table| (table, Some(ranks))))
 }
 
 /// The row groups, when the table is done.
@@ -127,11 +160,9 @@ fn first_rows(
     context: &mut IndexContext<'_>,
 ) -> Result<RankedBits> {
     let mut bits = Bits::new(rows as u64, context.scratch)?;
-    for entries in distinct.iter() {
+    for p in 0..distinct.partitions() {
         context.cancel.check()?;
-        for entry in entries {
-            bits.insert(row_of(entry).into());
-        }
+        distinct.rows(p).for_each(|row| bits.insert(row.into()));
     }
     if let Some(row) = first_null {
         bits.insert(row as u64);

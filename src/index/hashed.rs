@@ -10,7 +10,7 @@ use super::hits::ProbeStage;
 use super::partition::Source;
 use super::stage::Stage;
 use super::table::Table;
-use super::words::{Words, null_rows};
+use super::words::{Words, has_nulls, null_rows};
 use super::{Hits, IndexContext, RowGroups};
 use crate::error::Result;
 
@@ -44,6 +44,10 @@ fn lanes(hash: u64) -> [u32; 2] {
 }
 
 impl Source<2> for WordKeys<'_> {
+    fn all_live(&self) -> bool {
+        !self.columns.iter().any(|column| has_nulls(column))
+    }
+
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         hash_words(self.words, self.columns, seed, start, len, stage);
     }
@@ -51,6 +55,11 @@ impl Source<2> for WordKeys<'_> {
     #[inline(always)]
     fn lanes(&self, hash: u64, _: u32) -> [u32; 2] {
         lanes(hash)
+    }
+
+    #[inline(always)]
+    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; 2] {
+        lanes(stage.live_words()[i])
     }
 
     #[inline(always)]

@@ -13,6 +13,7 @@ use super::rows::RowsIndex;
 use super::stage::Stage;
 use super::words::{Words, is_integer_like, is_word, null_rows};
 use super::{Hits, NONE, RowGroups};
+use crate::build::Bounds;
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, internal_err};
@@ -56,7 +57,7 @@ pub struct KeyIndex {
 pub(super) enum Kind {
     Dense(DenseIndex),
     Hashed(HashedIndex),
-    Bytes(BytesIndex),
+    Bytes(Box<BytesIndex>),
     Rows(RowsIndex),
 }
 
@@ -68,6 +69,8 @@ pub struct IndexContext<'a> {
     pub retained: &'a mut Reservation,
     /// Pays for what is needed only while building.
     pub scratch: &'a mut Reservation,
+    /// Least and greatest value of each key where they are known, so that nobody looks for them again; empty where not.
+    pub bounds: &'a [Option<Bounds>],
     /// Polled in every long loop.
     pub cancel: &'a Cancel,
 }
@@ -78,9 +81,9 @@ impl KeyIndex {
     /// were.
     pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
         context.cancel.check()?;
-        let IndexContext { config, retained, scratch, cancel } = context;
+        let IndexContext { config, retained, scratch, bounds, cancel } = context;
         let (held, temporary) = (retained.size(), scratch.size());
-        let built = Self::choose(keys, nulls_equal, IndexContext { config, retained, scratch, cancel });
+        let built = Self::choose(keys, nulls_equal, IndexContext { config, retained, scratch, bounds, cancel });
         debug_assert!(built.is_err() || scratch.size() == temporary, "scratch of an index build was not given back");
         scratch.shrink(scratch.size() - temporary);
         match built {
@@ -107,7 +110,7 @@ impl KeyIndex {
             [key] if is_word(key.data_type()) => Some(Words::Single),
             [_] => None,
             _ if keys.iter().all(|key| is_word(key.data_type())) => {
-                Words::pack(keys, nulls_equal, &mut stage, context.cancel)?
+                Words::pack(keys, nulls_equal, context.bounds, &mut stage, context.cancel)?
             }
             _ => None,
         };
@@ -124,7 +127,7 @@ impl KeyIndex {
         }
         if keys.len() == 1 && is_bytes(first.data_type()) {
             let (index, groups, num_keys, null_group) = BytesIndex::build(first, nulls_equal[0], context)?;
-            return Ok((new(Kind::Bytes(index), num_keys, null_group), groups));
+            return Ok((new(Kind::Bytes(Box::new(index)), num_keys, null_group), groups));
         }
         let (index, groups, num_keys) = RowsIndex::build(keys, nulls_equal, context)?;
         Ok((new(Kind::Rows(index), num_keys, NONE), groups))

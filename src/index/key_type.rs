@@ -180,8 +180,9 @@ pub(crate) fn positions(array: &ArrayRef) -> Result<Option<(UInt64Array, ArrayRe
     Ok(match array.data_type() {
         DataType::Dictionary(_, _) => downcast_dictionary_array!(
             array => {
-                let positions = array.keys().iter().map(|key| key.map(|key| key as u64));
-                Some((positions.collect(), array.values().clone()))
+                // Beneath nulls stands anything.
+                let positions = array.keys().values().iter().map(|&key| key as u64).collect();
+                Some((UInt64Array::new(positions, array.keys().nulls().cloned()), array.values().clone()))
             },
             other => return internal_err!("a dictionary of type {other}"),
         ),

@@ -160,6 +160,10 @@ struct DistinctKeys<'a> {
 }
 
 impl Source<1> for DistinctKeys<'_> {
+    fn all_live(&self) -> bool {
+        true
+    }
+
     fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
         stage.words(len);
         stage.all(start, len);
@@ -168,6 +172,10 @@ impl Source<1> for DistinctKeys<'_> {
 
     fn lanes(&self, hash: u64, _: u32) -> [u32; 1] {
         [hash as u32]
+    }
+
+    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; 1] {
+        [stage.live_words()[i] as u32]
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {
@@ -327,8 +335,9 @@ impl ProbeStage for RowsProbe<'_> {
         };
         let key = |row: u32| rows.row(row as usize - start).data();
         stage.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
+        let touch = |group| keys.value(group).first().copied().unwrap_or(0);
         let equal = |group, row| keys.value(group) == key(row);
-        table.probe_verified(stage, equal, |group, row| keys.value(group).cmp(key(row)), out)
+        table.probe_verified(stage, touch, equal, |group, row| keys.value(group).cmp(key(row)), out)
     }
 }
 

@@ -87,6 +87,11 @@ impl Stage {
         &self.words[..self.len]
     }
 
+    /// Short byte keys of the rows that are left.
+    pub(super) fn wide(&self) -> &[u128] {
+        &self.wide[..self.len]
+    }
+
     pub(super) fn live_words_mut(&mut self) -> &mut [u64] {
         &mut self.words[..self.len]
     }

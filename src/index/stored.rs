@@ -189,7 +189,7 @@ impl StoredIndex {
                     _ => Tables::Four(self.table(collide, in_table, verify)?),
                 };
                 let column = (shape.lanes == 0).then(|| of.column.clone());
-                Kind::Bytes(BytesIndex { table, shape, seed, collide, column, groups: groups.clone() })
+                Kind::Bytes(Box::new(BytesIndex { table, shape, seed, collide, column, groups: groups.clone() }))
             }
             IndexKind::Rows => {
                 let (seed, collide) = (next()?, next()?);

@@ -5,12 +5,12 @@
 //! the number of partitions (multiply-shift instead of powers of two), so memory follows the number of distinct keys.
 
 use std::cmp::Ordering;
+use std::hint::{black_box, select_unpredictable};
 
 use arrow_buffer::ScalarBuffer;
 
 use super::hash::{self, scale};
-use super::partition::{Distinct, Entry, hash_of, row_of};
-use super::scratch::{admitted, held};
+use super::scratch::{admitted, held, release, with_capacity};
 use super::stage::Stage;
 use super::{IndexContext, NONE, steps};
 use crate::error::Result;
@@ -20,6 +20,9 @@ pub(super) const WINDOW: usize = 4;
 
 /// Longest bucket that is searched one tuple after the other.
 pub(super) const LONG: usize = 32;
+
+/// At most one entry of this many may be suspected of having the same key as another: about 1% are without reason.
+const SUSPECTS: usize = 16;
 
 /// A table whose keys are `L` lanes of 32 bits. A tuple is the key's lanes and the group id.
 #[derive(Debug)]
@@ -43,80 +46,89 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
     (std::array::from_fn(|lane| tuple[lane]), tuple[L])
 }
 
-/// Whether two tuples that stand `apart` have the same lanes.
-fn any_equal<const L: usize>(tuples: &[u32], apart: usize) -> bool {
-    let later = tuples.get(apart * (L + 1)..).unwrap_or_default();
-    let pairs = tuples.chunks_exact(L + 1).zip(later.chunks_exact(L + 1));
-    // No early end, so that the loop has no branches.
-    pairs.fold(false, |equal, (a, b)| equal | (a[..L] == b[..L]))
-}
-
-/// What became of [`Table::freeze`].
-pub(super) enum Frozen<const L: usize> {
-    Table(Table<L>),
-    /// A bucket is longer than [`LONG`].
-    Flooded,
-    /// Two entries seem to have the same key.
-    Duplicates,
+/// What a table is made of. Partition `p` holds the hashes whose upper bits are `p`.
+pub(super) trait Entries<const L: usize> {
+    /// A power of two.
+    fn partitions(&self) -> usize;
+    fn len(&self) -> usize;
+    /// Whether no two entries have the same key.
+    fn are_distinct(&self) -> bool;
+    /// Calls `each` with the hashes of partition `p` until it says to stop; answers whether it never did.
+    fn hashes(&self, p: usize, each: impl FnMut(u64) -> bool) -> Result<bool>;
+    /// Calls `each` with hash, lanes and row of the entries of partition `p`, as often as [`hashes`](Self::hashes) does.
+    fn tuples(&self, p: usize, each: impl FnMut(u64, [u32; L], u32)) -> Result<()>;
 }
 
 impl<const L: usize> Table<L> {
-    /// Makes the table of `distinct`, whose keys `key` reads; `group` gives the group of a first row. With `accept_long` the
-    /// entries of each partition are sorted, and buckets may be longer than [`LONG`]. Where the keys are not known to be
-    /// distinct, it is checked.
+    /// Makes the table of `entries`; `group` gives the group of a row. With `accept_long` the entries of each partition are
+    /// sorted, and buckets may be longer than [`LONG`].
+    ///
+    /// Answers none where a bucket is longer, or where keys that were not known to be distinct seem to be equal.
     pub(super) fn freeze(
-        distinct: &Distinct,
-        key: impl Fn(&Entry) -> [u32; L],
+        entries: &impl Entries<L>,
         group: impl Fn(u32) -> u32,
         buckets_per_key: f64,
         accept_long: bool,
         context: &mut IndexContext<'_>,
-    ) -> Result<Frozen<L>> {
+    ) -> Result<Option<Self>> {
         let collide = context.config.collide;
-        let partitions = distinct.partitions();
-        let per_partition = ((distinct.len() as f64 * buckets_per_key / partitions as f64) as usize).max(1);
+        let (len, partitions) = (entries.len(), entries.partitions());
+        let per_partition = ((len as f64 * buckets_per_key / partitions as f64) as usize).max(1);
         let buckets = per_partition * partitions;
         let mut directory: Vec<u64> = admitted(context.retained, buckets + 1)?;
-        let mut tuples: Vec<u32> = admitted(context.retained, (distinct.len() + WINDOW - 1) * (L + 1))?;
-        let (mut start, mut checked) = (0u32, 0);
-        for (p, entries) in distinct.iter().enumerate() {
+        let mut tuples: Vec<u32> = admitted(context.retained, (len + WINDOW - 1) * (L + 1))?;
+        // Buckets that may hold a key twice: the tag of an entry was in its bucket before.
+        let most = if entries.are_distinct() { 0 } else { len / partitions / SUSPECTS + SUSPECTS };
+        let mut suspects: Vec<u32> = with_capacity(context.scratch, most)?;
+        let mut start = 0u32;
+        for p in 0..partitions {
             context.cancel.check()?;
-            let first = p * per_partition + 1;
-            let place = |entry: &Entry| hash::collide(hash_of(entry), collide);
-            for entry in entries {
-                let hash = place(entry);
-                let bucket = &mut directory[scale(hash, buckets as u64) + 1];
-                *bucket = (*bucket + 1) | tag(hash);
+            let counted = entries.hashes(p, |hash| {
+                let hash = hash::collide(hash, collide);
+                let (at, tag) = (scale(hash, buckets as u64), tag(hash));
+                let bucket = &mut directory[at + 1];
+                if most > 0 && *bucket & tag == tag {
+                    if suspects.len() == most {
+                        return false;
+                    }
+                    suspects.push(at as u32);
+                }
+                *bucket = (*bucket + 1) | tag;
+                true
+            })?;
+            if !counted {
+                return Ok(None);
             }
-            let mut longest = 0;
-            for bucket in &mut directory[first..first + per_partition] {
+            for bucket in &mut directory[p * per_partition + 1..][..per_partition] {
                 let len = *bucket as u32;
-                longest = longest.max(len as usize);
                 if len as usize > LONG && !accept_long {
-                    return Ok(Frozen::Flooded);
+                    return Ok(None);
                 }
                 *bucket = *bucket >> 32 << 32 | u64::from(start);
                 start += len;
             }
-            for entry in entries {
-                let bucket = &mut directory[scale(place(entry), buckets as u64) + 1];
+            entries.tuples(p, |hash, lanes, row| {
+                let bucket = &mut directory[scale(hash::collide(hash, collide), buckets as u64) + 1];
                 let at = *bucket as u32 as usize * (L + 1);
                 *bucket += 1;
-                tuples[at..at + L].copy_from_slice(&key(entry));
-                tuples[at + L] = group(row_of(entry));
-            }
-            if !distinct.is_distinct() {
-                let end = start as usize * (L + 1);
-                // All entries that share a bucket are less than its length apart.
-                if (1..longest).any(|apart| any_equal::<L>(&tuples[checked..end], apart)) {
-                    return Ok(Frozen::Duplicates);
+                let tuple = &mut tuples[at..at + L + 1];
+                tuple[..L].copy_from_slice(&lanes);
+                tuple[L] = group(row);
+            })?;
+            for bucket in suspects.drain(..) {
+                let end = |at: usize| directory[at] as u32 as usize;
+                let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(&tuples, at).0);
+                let mut pairs =
+                    (end(bucket)..end(bucket + 1)).flat_map(|a| (a + 1..end(bucket + 1)).map(move |b| (a, b)));
+                if pairs.any(|(a, b)| lanes(a) == lanes(b)) {
+                    return Ok(None);
                 }
-                checked = end;
             }
         }
+        release(context.scratch, suspects);
         // The window of the last tuples ends in tuples of no group.
-        tuples[distinct.len() * (L + 1)..].fill(NONE);
-        Ok(Frozen::Table(Self { directory: directory.into(), tuples: tuples.into(), collide }))
+        tuples[len * (L + 1)..].fill(NONE);
+        Ok(Some(Self { directory: directory.into(), tuples: tuples.into(), collide }))
     }
 
     pub(super) fn memory_size(&self) -> usize {
@@ -180,10 +192,8 @@ impl<const L: usize> Table<L> {
             // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
             for at in (0..WINDOW).rev() {
                 let (lanes, this) = tuple::<L>(tuples, start as usize + at);
-                // Masks, because a branch here cannot be predicted.
                 let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
-                let mask = u32::from(differs != 0).wrapping_sub(1);
-                group = this & mask | group & !mask;
+                group = select_unpredictable(differs == 0, this, group);
             }
             if group == NONE && (end - start) as usize > WINDOW {
                 group = self.search_range(start, end, key, |group| compare(group, i));
@@ -225,12 +235,13 @@ impl<const L: usize> Table<L> {
 }
 
 impl Table<1> {
-    /// Looks up a stage of keys of which the table holds half the hash. `equal(group, row)` and `compare(group, row)`
-    /// compare the key of a group with that of a probe row.
+    /// Looks up a stage of keys of which the table holds half the hash. `touch(group)` reads a byte of the key of a group;
+    /// `equal(group, row)` and `compare(group, row)` compare it with that of a probe row.
     #[inline(always)]
     pub(super) fn probe_verified(
         &self,
         stage: &mut Stage,
+        touch: impl Fn(u32) -> u8,
         equal: impl Fn(u32, u32) -> bool,
         compare: impl Fn(u32, u32) -> Ordering,
         (rows, groups): (&mut [u32], &mut [u32]),
@@ -239,6 +250,8 @@ impl Table<1> {
         let lanes = |i: usize| [hashes[i] as u32];
         let order = |group, i: usize| compare(group, live_rows[i]);
         let found = self.probe(hashes, lanes, |i| i as u32, order, candidates, (rows, groups));
+        // All keys are asked for before the first is compared, so that their cache misses overlap.
+        black_box(groups[..found].iter().fold(0, |sum, &group| sum ^ touch(group)));
         let mut hits = 0;
         for at in 0..found {
             let (i, mut group) = (rows[at] as usize, groups[at]);

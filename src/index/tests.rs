@@ -48,7 +48,13 @@ fn build(
 ) -> Result<(KeyIndex, RowGroups)> {
     let mut retained = Reservation::new(pool, "retained");
     let mut scratch = Reservation::new(pool, "scratch");
-    let context = IndexContext { config, retained: &mut retained, scratch: &mut scratch, cancel: &Cancel::default() };
+    let context = IndexContext {
+        config,
+        retained: &mut retained,
+        scratch: &mut scratch,
+        bounds: &[],
+        cancel: &Cancel::default(),
+    };
     let built = KeyIndex::build(keys, nulls_equal, context);
     assert_eq!(scratch.size(), 0);
     match &built {
@@ -381,6 +387,7 @@ fn scratch_per_row() {
                 config: &Config::default(),
                 retained: &mut Reservation::new(&retained, "retained"),
                 scratch: &mut Reservation::new(&scratch, "scratch"),
+                bounds: &[],
                 cancel: &Cancel::default(),
             };
             let (index, _) = KeyIndex::build(&keys, &vec![false; keys.len()], context).unwrap();

@@ -7,6 +7,7 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::stage::Stage;
+use crate::build::Bounds;
 use crate::cancel::Cancel;
 use crate::error::Result;
 
@@ -133,6 +134,46 @@ fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
     by_type!(array.data_type(), primitive, boolean(out), half(out), (), debug_assert!(false, "not a word type"))
 }
 
+/// The values of an integer-like column without nulls, where loops can read them as they are.
+pub(super) struct Plain<'a> {
+    pub(super) values: Values<'a>,
+    /// Word of the value 0. Differences of words are differences of values.
+    zero: u64,
+}
+
+pub(super) enum Values<'a> {
+    Wide(&'a [u64]),
+    Signed(&'a [i32]),
+}
+
+impl<'a> Plain<'a> {
+    pub(super) fn of(array: &'a dyn Array) -> Option<Self> {
+        fn plain<T: ArrowPrimitiveType<Native: Word>>(array: &dyn Array) -> Option<Plain<'_>> {
+            let (values, zero) = (array.as_primitive::<T>().values().inner(), T::Native::default().word());
+            let values = match size_of::<T::Native>() {
+                8 => Values::Wide(values.typed_data()),
+                4 if zero == SIGN => Values::Signed(values.typed_data()),
+                _ => return None,
+            };
+            Some(Plain { values, zero })
+        }
+        macro_rules! primitive {
+            ($t:ty) => {
+                plain::<$t>(array)
+            };
+        }
+        if !is_integer_like(array.data_type()) || has_nulls(array) {
+            return None;
+        }
+        by_type!(array.data_type(), primitive, None, None, None, None)
+    }
+
+    /// The value, as a number of 64 bits, whose word is `word`.
+    pub(super) fn value(&self, word: u64) -> u64 {
+        word.wrapping_sub(self.zero)
+    }
+}
+
 /// True where the row is null. A Null array has no bitmap.
 pub(super) fn has_nulls(array: &dyn Array) -> bool {
     *array.data_type() == DataType::Null || array.null_count() > 0
@@ -174,13 +215,14 @@ impl Words {
     pub(super) fn pack(
         columns: &[ArrayRef],
         nulls_equal: &[bool],
+        bounds: &[Option<Bounds>],
         stage: &mut Stage,
         cancel: &Cancel,
     ) -> Result<Option<Self>> {
         let mut factor = 1u128;
         let mut digits = Vec::with_capacity(columns.len());
-        for (column, &nulls_equal) in columns.iter().zip(nulls_equal) {
-            let (min, max) = range(column, stage, cancel)?;
+        for (i, (column, &nulls_equal)) in columns.iter().zip(nulls_equal).enumerate() {
+            let (min, max) = range(column, bounds.get(i).and_then(Option::as_ref), stage, cancel)?;
             let span = max - min;
             let has_null = nulls_equal && has_nulls(column);
             let values = u128::from(span) + 1;
@@ -240,8 +282,20 @@ impl Words {
     }
 }
 
-/// Smallest and largest word of the rows that are not null; (0, 0) if there is none.
-fn range(column: &ArrayRef, stage: &mut Stage, cancel: &Cancel) -> Result<(u64, u64)> {
+/// Smallest and largest word of the rows that are not null; (0, 0) if there is none. Known bounds spare the search.
+pub(super) fn range(
+    column: &ArrayRef,
+    bounds: Option<&Bounds>,
+    stage: &mut Stage,
+    cancel: &Cancel,
+) -> Result<(u64, u64)> {
+    // Words of floats are not in the order of the floats.
+    if let Some(bounds) = bounds.filter(|_| is_integer_like(column.data_type())) {
+        let mut range = [0; 2];
+        read(bounds.min(), 0, &mut range[..1]);
+        read(bounds.max(), 0, &mut range[1..]);
+        return Ok(range.into());
+    }
     let (mut min, mut max) = (u64::MAX, 0);
     for start in (0..column.len()).step_by(Stage::ROWS) {
         cancel.check()?;

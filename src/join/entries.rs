@@ -1,9 +1,8 @@
 //! From one probe batch to candidate rows: (probe row, build row) entries in probe order, cut at the batch size.
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_buffer::BooleanBuffer;
+use arrow_array::RecordBatch;
 
-use super::keys::Keys;
+use super::keys::{Codes, Keys};
 use crate::build::PreparedBuild;
 use crate::error::Result;
 use crate::index::{Hits, NONE};
@@ -107,13 +106,18 @@ pub(crate) struct Shape {
 /// Probe rows whose hits are looked up at once where rows are expanded; bounds what is held beside the entries.
 const STAGE: usize = 8192;
 
+/// Where the groups of probe rows come from.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    Keys(Keys),
+    Codes(Codes),
+}
+
 /// One probe batch and how far it was read.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) batch: RecordBatch,
-    keys: Vec<ArrayRef>,
-    /// Rows whose key no build key can equal, whatever `keys` holds.
-    missing: Option<BooleanBuffer>,
+    lookup: Lookup,
     hits: Hits,
     /// The next hit to turn into entries.
     hit: usize,
@@ -126,10 +130,9 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(batch: RecordBatch, keys: Keys, mut hits: Hits) -> Self {
+    pub(crate) fn new(batch: RecordBatch, lookup: Lookup, mut hits: Hits) -> Self {
         hits.clear();
-        let Keys { columns, missing } = keys;
-        Self { batch, keys: columns, missing, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
+        Self { batch, lookup, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
 
     pub(crate) fn into_hits(self) -> Hits {
@@ -215,9 +218,14 @@ impl Input {
     /// Adds the hits of the next `len` probe rows.
     fn look_up(&mut self, build: &PreparedBuild, len: usize) -> Result<()> {
         let from = self.hits.rows.len();
-        build.index().probe(&self.keys, self.looked_up, len, &mut self.hits)?;
-        if let Some(missing) = &self.missing {
-            self.hits.retain_from(from, |row| !missing.value(row as usize));
+        match &self.lookup {
+            Lookup::Codes(codes) => codes.look_up(self.looked_up, len, &mut self.hits),
+            Lookup::Keys(Keys { columns, missing }) => {
+                build.index().probe(columns, self.looked_up, len, &mut self.hits)?;
+                if let Some(missing) = missing {
+                    self.hits.retain_from(from, |row| !missing.value(row as usize));
+                }
+            }
         }
         self.looked_up += len;
         Ok(())

@@ -1,12 +1,12 @@
 //! The key columns of probe batches, in the terms of a build's index.
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Schema};
 
 use crate::build::PreparedBuild;
 use crate::error::{Result, plan_err};
-use crate::index::{Coerced, coerce, comparable, key_type};
+use crate::index::{Coerced, Hits, NONE, coerce, comparable, key_type, positions};
 
 /// Reads the keys of batches of one schema for one build.
 #[derive(Debug)]
@@ -27,6 +27,40 @@ pub(crate) struct Keys {
     pub(crate) columns: Vec<ArrayRef>,
     /// Rows that no key of the build equals; `None` where none are known.
     pub(crate) missing: Option<BooleanBuffer>,
+}
+
+/// Rows whose only key is encoded by few values: each of them is looked up once, whatever the number of rows.
+#[derive(Debug)]
+pub(crate) struct Codes {
+    positions: UInt64Array,
+    /// Group of each value, [`NONE`] for those that no key of the build equals.
+    groups: Vec<u32>,
+    /// Group of the rows that are null.
+    null_group: u32,
+}
+
+impl Codes {
+    /// Appends to `hits` what [`KeyIndex::probe`](crate::KeyIndex::probe) would.
+    pub(crate) fn look_up(&self, start: usize, len: usize, hits: &mut Hits) {
+        let nulls = self.positions.nulls().filter(|nulls| nulls.null_count() > 0);
+        let from = hits.rows.len();
+        hits.rows.resize(from + len, 0);
+        hits.groups.resize(from + len, 0);
+        let (rows, groups) = (&mut hits.rows[from..], &mut hits.groups[from..]);
+        let mut found = 0;
+        for (row, &code) in (start..).zip(&self.positions.values()[start..start + len]) {
+            let group = match nulls {
+                Some(nulls) if nulls.is_null(row) => self.null_group,
+                _ => self.groups[code as usize],
+            };
+            // Without a branch, since hits cannot be predicted.
+            rows[found] = row as u32;
+            groups[found] = group;
+            found += usize::from(group != NONE);
+        }
+        hits.rows.truncate(from + found);
+        hits.groups.truncate(from + found);
+    }
 }
 
 impl KeyReader {
@@ -54,6 +88,33 @@ impl KeyReader {
             Ok(KeyColumn { position, coerced: (!reads).then_some(indexed) })
         };
         Ok(Self(keys.map(column).collect::<Result<_>>()?))
+    }
+
+    /// The codes of `batch`, which has the reader's schema, where it has one key of fewer values than rows.
+    pub(crate) fn codes(&self, batch: &RecordBatch, build: &PreparedBuild, hits: &mut Hits) -> Result<Option<Codes>> {
+        let [KeyColumn { position, coerced: Some(data_type) }] = self.0.as_slice() else { return Ok(None) };
+        let column = batch.column(*position);
+        let Some((positions, values)) = positions(column)?.filter(|(_, values)| values.len() <= column.len()) else {
+            return Ok(None);
+        };
+        let mut groups_of = |values: &ArrayRef| -> Result<Vec<u32>> {
+            let Coerced { keys, missing } = coerce(values, data_type)?;
+            let mut groups = vec![NONE; keys.len()];
+            hits.clear();
+            build.guarded(|| build.index().probe(std::slice::from_ref(&keys), 0, keys.len(), hits))?;
+            for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
+                if missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
+                    groups[row as usize] = group;
+                }
+            }
+            Ok(groups)
+        };
+        let groups = groups_of(&values)?;
+        let null_group = match positions.null_count() {
+            0 => NONE,
+            _ => groups_of(&new_null_array(values.data_type(), 1))?[0],
+        };
+        Ok(Some(Codes { positions, groups, null_group }))
     }
 
     /// The keys of `batch`, which has the reader's schema.

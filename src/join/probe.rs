@@ -9,7 +9,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat;
 
 use super::JoinType;
-use super::entries::{Entries, Input, Shape};
+use super::entries::{Entries, Input, Lookup, Shape};
 use super::filter::FilterShare;
 use super::gather::{Selection, fixed_width, gather, nulls};
 use super::keys::KeyReader;
@@ -191,7 +191,6 @@ impl Probe {
         }
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        let keys = self.plan.key_reader.read(&batch)?;
         if let Some(share) = self.share.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
             share.visited.probe_rows.store(true, Ordering::Relaxed);
             if batch.column(self.plan.probe_keys[0]).logical_null_count() > 0 {
@@ -199,7 +198,12 @@ impl Probe {
             }
         }
         if self.wants_input() {
-            self.input = Some(Input::new(batch, keys, std::mem::take(&mut self.hits)));
+            let codes = self.plan.key_reader.codes(&batch, &self.plan.build, &mut self.hits)?;
+            let lookup = match codes {
+                Some(codes) => Lookup::Codes(codes),
+                None => Lookup::Keys(self.plan.key_reader.read(&batch)?),
+            };
+            self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits)));
         }
         Ok(())
     }
