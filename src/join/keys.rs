@@ -103,7 +103,7 @@ impl KeyReader {
             let Coerced { keys, missing } = coerce(values, data_type)?;
             let mut groups = vec![NONE; keys.len()];
             hits.clear();
-            build.index().probe(std::slice::from_ref(&keys), 0, keys.len(), hits)?;
+            build.guarded(|| build.index().probe(std::slice::from_ref(&keys), 0, keys.len(), hits))?;
             for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
                 if missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
                     groups[row as usize] = group;
