@@ -314,6 +314,17 @@ fn every_type_is_carried_by_every_kind() {
     }
 }
 
+/// B5: run-ends of views in lists that show a part of them, whose buffers are not those of the whole.
+#[test]
+fn run_ends_of_views_in_lists_are_saved() {
+    let ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
+    let views = DataType::RunEndEncoded(ends, Arc::new(Field::new("values", DataType::BinaryView, true)));
+    let data_type = DataType::LargeList(Arc::new(Field::new("item", views, true)));
+    for seed in 0..200 {
+        payload_case(std::slice::from_ref(&data_type), seed).check_saved(seed % 2 == 0).unwrap();
+    }
+}
+
 /// Two types that compare with each other, the build's first.
 fn key_types(rng: &mut Rng, depth: usize) -> (DataType, DataType) {
     use DataType::*;

@@ -195,15 +195,25 @@ fn text<O: OffsetSizeTrait>(column: &ArrayRef) -> std::result::Result<ArrayRef, 
 }
 
 fn has_dictionary(data_type: &DataType) -> bool {
+    has(data_type, |data_type| matches!(data_type, DataType::Dictionary(_, _)))
+}
+
+pub(super) fn has_run_ends(data_type: &DataType) -> bool {
+    has(data_type, |data_type| matches!(data_type, DataType::RunEndEncoded(_, _)))
+}
+
+/// Whether `wanted` holds for the type or for one inside of it; it is not asked about the values of dictionaries.
+fn has(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {
     use DataType::*;
-    match data_type {
-        Dictionary(_, _) => true,
-        List(field) | LargeList(field) | ListView(field) | LargeListView(field) => has_dictionary(field.data_type()),
-        FixedSizeList(field, _) | Map(field, _) | RunEndEncoded(_, field) => has_dictionary(field.data_type()),
-        Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
-        Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field.data_type())),
-        _ => false,
-    }
+    let inside = |field: &FieldRef| has(field.data_type(), wanted);
+    wanted(data_type)
+        || match data_type {
+            List(field) | LargeList(field) | ListView(field) | LargeListView(field) => inside(field),
+            FixedSizeList(field, _) | Map(field, _) | RunEndEncoded(_, field) => inside(field),
+            Struct(fields) => fields.iter().any(inside),
+            Union(fields, _) => fields.iter().any(|(_, field)| inside(field)),
+            _ => false,
+        }
 }
 
 fn unreadable(what: &str) -> Error {

@@ -10,10 +10,13 @@ use arrow_select::concat::concat;
 
 use super::header::{ALIGN, Header, Kind, Section, padded};
 use super::meta::Meta;
-use super::rows::write_rows;
-use crate::build::{Bounds, Membership, PreparedBuild};
+use super::rows::{has_run_ends, write_rows};
+use crate::build::admission::copy_bound;
+use crate::build::{Bounds, Membership, PreparedBuild, concat as concat_columns};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::index::{StoredIndex, key_type};
+use crate::memory::Reservation;
 
 enum Content {
     Bytes(Vec<u8>),
@@ -26,7 +29,8 @@ enum Content {
 /// # Errors
 /// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with.
 pub(super) fn write_sections(build: &PreparedBuild, out: impl Write) -> Result<Header> {
-    let contents = contents(build)?;
+    let mut copies = build.pool().map(|pool| Reservation::new(pool, "rows to save"));
+    let contents = contents(build, copies.as_mut())?;
     let fingerprint = build.fingerprint()?;
     let mut out = Counted { out, checksum: crc32fast::Hasher::new(), written: 0 };
     let mut sections = Vec::with_capacity(contents.len());
@@ -46,7 +50,7 @@ pub(super) fn write_sections(build: &PreparedBuild, out: impl Write) -> Result<H
     Ok(Header { fingerprint, crate_version: env!("CARGO_PKG_VERSION").to_owned(), sections })
 }
 
-fn contents(build: &PreparedBuild) -> Result<Vec<(Kind, Content)>> {
+fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>) -> Result<Vec<(Kind, Content)>> {
     let StoredIndex { kind, num_keys, null_group, groups, numbers, parts } =
         StoredIndex::of(build.index(), build.groups());
     let meta = Meta {
@@ -60,7 +64,7 @@ fn contents(build: &PreparedBuild) -> Result<Vec<(Kind, Content)>> {
         has_null_key: build.has_null_key(),
         numbers,
     };
-    let rows = build.rows()?;
+    let rows = without_slices(build.rows()?, copies)?;
     let mut contents = vec![(Kind::Meta, Content::Bytes(meta.encode()?)), (Kind::Rows, Content::Rows(rows.clone()))];
     if let Some(column) = build.index().key_column() {
         let stored = rows.column(build.keys()[0]).data_type();
@@ -71,6 +75,23 @@ fn contents(build: &PreparedBuild) -> Result<Vec<(Kind, Content)>> {
     contents.push((Kind::Bounds, Content::Rows(bounds(build.bounds())?)));
     contents.extend(parts.into_iter().map(|(part, buffer)| (Kind::Index(part), Content::Buffer(buffer))));
     Ok(contents)
+}
+
+/// `rows` with their run-ends copied, which `copies` pays for. The IPC writer cuts run-ends in a list to what is shown after
+/// it has counted the buffers of their views, so there must be nothing to cut.
+fn without_slices(rows: &RecordBatch, mut copies: Option<&mut Reservation>) -> Result<RecordBatch> {
+    let copy = |(i, column): (usize, &ArrayRef)| {
+        if !has_run_ends(column.data_type()) {
+            return Ok(Arc::clone(column));
+        }
+        if let Some(copies) = &mut copies {
+            copies.try_grow(copy_bound(&[rows.project(&[i])?])?)?;
+        }
+        concat_columns(&[Arc::clone(column)], &Cancel::default())
+    };
+    let columns = rows.columns().iter().enumerate().map(copy).collect::<Result<_>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+    Ok(RecordBatch::try_new_with_options(rows.schema(), columns, &options)?)
 }
 
 /// The least values of all keys as one row, the greatest as another.
