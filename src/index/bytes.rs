@@ -152,11 +152,11 @@ impl ByteKeys<'_> {
         // Without early end, so that the loop has no branches.
         if min == max && self.nulls.is_none() && bytes.slots(start, len).fold(true, |all, slot| all & (slot.2 == max)) {
             let mask = hash::MASKS[max];
-            for ((number, row), (at, (data, begin, _))) in
-                numbers.iter_mut().zip(rows).zip((start..).zip(bytes.slots(start, len)))
-            {
-                *row = at as u32;
-                *number = hash::padded_by(data, begin, max, mask);
+            for (row, at) in rows.iter_mut().zip(start as u32..) {
+                *row = at;
+            }
+            for (number, (data, at, _)) in numbers.iter_mut().zip(bytes.slots(start, len)) {
+                *number = hash::padded_by(data, at, max, mask);
             }
             return len;
         }

@@ -119,7 +119,7 @@ impl DenseIndex {
             RowGroups::Identity
         } else if values == survey.rows && nulls.is_none() {
             let mut unique: Vec<u32> = admitted(context.retained, values)?;
-            this.for_each_group(columns, context, stage, |row, group| unique[group as usize] = row)?;
+            this.for_each_group(columns, context, |row, group| unique[group as usize] = row)?;
             match unique.iter().zip(0..).all(|(&row, group)| row == group) {
                 true => {
                     release(context.retained, unique);
@@ -130,7 +130,7 @@ impl DenseIndex {
         } else {
             let mut group_of: Vec<u32> = admitted(context.scratch, rows)?;
             group_of.fill(NONE);
-            this.for_each_group(columns, context, stage, |row, group| group_of[row as usize] = group)?;
+            this.for_each_group(columns, context, |row, group| group_of[row as usize] = group)?;
             if let Some(nulls) = &nulls {
                 for (group, _) in group_of.iter_mut().zip(nulls.iter()).filter(|(_, valid)| !valid) {
                     *group = null_group;
@@ -147,15 +147,17 @@ impl DenseIndex {
         &self,
         columns: &[ArrayRef],
         context: &IndexContext<'_>,
-        stage: &mut Stage,
         mut work: impl FnMut(u32, u32),
     ) -> Result<()> {
-        for_each_stage(&self.words, columns, context, stage, |stage| {
-            for (&row, &word) in stage.live_rows().iter().zip(stage.live_words()) {
-                work(row, self.bits.rank(word - self.min).1);
+        let (rows, mut hits) = (columns[0].len(), Hits::default());
+        for start in (0..rows).step_by(Stage::ROWS) {
+            context.cancel.check()?;
+            hits.clear();
+            self.probe(columns, start, Stage::ROWS.min(rows - start), &mut hits);
+            for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
+                work(row, group);
             }
-            true
-        })?;
+        }
         Ok(())
     }
 
@@ -164,13 +166,16 @@ impl DenseIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) {
-        hits.stages(start, len, &DenseProbe { index: self, columns });
+        let wide = hits.is_wide();
+        hits.stages(start, len, &DenseProbe { index: self, columns, wide });
     }
 }
 
 struct DenseProbe<'a> {
     index: &'a DenseIndex,
     columns: &'a [ArrayRef],
+    /// Whether the processor looks up eight words at a time.
+    wide: bool,
 }
 
 impl ProbeStage for DenseProbe<'_> {
@@ -186,21 +191,46 @@ impl ProbeStage for DenseProbe<'_> {
         let (bits, span) = (bits.as_ref(), *span);
         if let (Words::Single, Some(plain)) = (words, Plain::of(&self.columns[0])) {
             let min = plain.value(*min);
-            let first = start as u32..;
+            let first = start as u32;
             return match plain.values {
                 Values::Wide(values) => {
-                    let values = values[start..start + len].iter().map(|value| value.wrapping_sub(min));
-                    look_up(bits, span, first.zip(values), len, rows, groups)
+                    let values = &values[start..start + len];
+                    let (read, hits) = self.wide_look_up((min, span), values, first, rows, groups);
+                    let rest = (first + read as u32..).zip(values[read..].iter().map(|value| value.wrapping_sub(min)));
+                    hits + look_up(bits, span, rest, len - read, &mut rows[hits..], &mut groups[hits..])
                 }
                 Values::Signed(values) => {
                     let values = values[start..start + len].iter().map(|&value| (value as u64).wrapping_sub(min));
-                    look_up(bits, span, first.zip(values), len, rows, groups)
+                    look_up(bits, span, (first..).zip(values), len, rows, groups)
                 }
             };
         }
         words.read(self.columns, start, len, stage);
         let values = stage.live_words().iter().map(|word| word.wrapping_sub(*min));
         look_up(bits, span, stage.live_rows().iter().copied().zip(values), stage.live_words().len(), rows, groups)
+    }
+}
+
+impl DenseProbe<'_> {
+    /// Looks up as many of `values` as it can at once: how many, and how many are hits.
+    #[inline(always)]
+    fn wide_look_up(
+        &self,
+        (min, span): (u64, u64),
+        values: &[u64],
+        first: u32,
+        rows: &mut [u32],
+        groups: &mut [u32],
+    ) -> (usize, usize) {
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            steps::count(|| values.len());
+            // SAFETY: the processor has the features.
+            return unsafe {
+                super::dense_avx512::look_up(self.index.bits.as_ref(), (min, span), values, first, rows, groups)
+            };
+        }
+        (0, 0)
     }
 }
 

@@ -44,6 +44,18 @@ impl Hits {
         self.groups.truncate(kept);
     }
 
+    /// True where a probe may use the widest instructions there are.
+    pub(super) fn is_wide(&self) -> bool {
+        #[cfg(test)]
+        if self.baseline {
+            return false;
+        }
+        #[cfg(target_arch = "x86_64")]
+        return super::dense_avx512::is_available();
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
     /// Probes `start..start + len`, compiled once for the baseline and once for processors that count bits and shift by any
     /// number in single instructions.
     pub(super) fn stages(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {

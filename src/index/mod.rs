@@ -8,6 +8,8 @@
 mod byte_column;
 mod bytes;
 mod dense;
+#[cfg(target_arch = "x86_64")]
+mod dense_avx512;
 mod groups;
 mod hash;
 mod hash_build;
