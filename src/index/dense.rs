@@ -166,16 +166,13 @@ impl DenseIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) {
-        let wide = hits.is_wide();
-        hits.stages(start, len, &DenseProbe { index: self, columns, wide });
+        hits.stages(start, len, &DenseProbe { index: self, columns });
     }
 }
 
 struct DenseProbe<'a> {
     index: &'a DenseIndex,
     columns: &'a [ArrayRef],
-    /// Whether the processor looks up eight words at a time.
-    wide: bool,
 }
 
 impl ProbeStage for DenseProbe<'_> {
@@ -195,7 +192,10 @@ impl ProbeStage for DenseProbe<'_> {
             return match plain.values {
                 Values::Wide(values) => {
                     let values = &values[start..start + len];
-                    let (read, hits) = self.wide_look_up((min, span), values, first, rows, groups);
+                    let (read, hits) = match stage.candidates.is_wide {
+                        true => self.wide_look_up((min, span), values, first, rows, groups),
+                        false => (0, 0),
+                    };
                     let rest = (first + read as u32..).zip(values[read..].iter().map(|value| value.wrapping_sub(min)));
                     hits + look_up(bits, span, rest, len - read, &mut rows[hits..], &mut groups[hits..])
                 }
@@ -222,14 +222,11 @@ impl DenseProbe<'_> {
         rows: &mut [u32],
         groups: &mut [u32],
     ) -> (usize, usize) {
+        steps::count(|| values.len());
         #[cfg(target_arch = "x86_64")]
-        if self.wide {
-            steps::count(|| values.len());
-            // SAFETY: the processor has the features.
-            return unsafe {
-                super::dense_avx512::look_up(self.index.bits.as_ref(), (min, span), values, first, rows, groups)
-            };
-        }
+        // SAFETY: the caller found that the processor has the features.
+        return unsafe { super::avx512::dense(self.index.bits.as_ref(), (min, span), values, first, rows, groups) };
+        #[cfg(not(target_arch = "x86_64"))]
         (0, 0)
     }
 }

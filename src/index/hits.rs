@@ -45,13 +45,13 @@ impl Hits {
     }
 
     /// True where a probe may use the widest instructions there are.
-    pub(super) fn is_wide(&self) -> bool {
+    fn is_wide(&self) -> bool {
         #[cfg(test)]
         if self.baseline {
             return false;
         }
         #[cfg(target_arch = "x86_64")]
-        return super::dense_avx512::is_available();
+        return super::avx512::is_available();
         #[cfg(not(target_arch = "x86_64"))]
         false
     }
@@ -79,6 +79,7 @@ impl Hits {
 
     #[inline(always)]
     fn stages_baseline(&mut self, start: usize, len: usize, probe: &impl ProbeStage) {
+        self.stage.candidates.is_wide = self.is_wide();
         let mut hits = self.rows.len();
         self.rows.resize(hits + len, 0);
         self.groups.resize(hits + len, 0);

@@ -5,11 +5,11 @@
 //! rows that hold its key, in build order. Everything else (duplicates, join kinds, counts, membership) works on group
 //! ids and is written once for all key types.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod byte_column;
 mod bytes;
 mod dense;
-#[cfg(target_arch = "x86_64")]
-mod dense_avx512;
 mod groups;
 mod hash;
 mod hash_build;

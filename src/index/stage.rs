@@ -14,8 +14,23 @@ pub(super) struct Stage {
     live: Vec<bool>,
     valid: Vec<bool>,
     sums: Vec<u64>,
-    /// (position among the rows that are left, first and last tuple) of each row whose key may be in the table.
-    candidates: Vec<[u32; 3]>,
+    pub(super) candidates: Candidates,
+}
+
+/// Rows whose key may be in the table.
+#[derive(Debug, Default)]
+pub(super) struct Candidates {
+    /// Whether the processor looks up eight words at a time.
+    pub(super) is_wide: bool,
+    words: Vec<u64>,
+}
+
+impl Candidates {
+    /// Room for `len` candidates, as [`Table`](super::table::Table) writes them.
+    #[inline(always)]
+    pub(super) fn room(&mut self, len: usize) -> &mut [u64] {
+        grown(&mut self.words, len)
+    }
 }
 
 fn grown<T: Clone + Default>(values: &mut Vec<T>, len: usize) -> &mut [T] {
@@ -97,13 +112,13 @@ impl Stage {
     }
 
     /// Rows that are left, their hashes, and room for the table's candidates.
-    pub(super) fn table(&mut self) -> (&[u32], &[u64], &mut Vec<[u32; 3]>) {
+    pub(super) fn table(&mut self) -> (&[u32], &[u64], &mut Candidates) {
         (&self.rows[..self.len], &self.words[..self.len], &mut self.candidates)
     }
 
     /// The same with the short byte keys.
     #[allow(clippy::type_complexity)]
-    pub(super) fn wide_table(&mut self) -> (&[u32], &[u64], &[u128], &mut Vec<[u32; 3]>) {
+    pub(super) fn wide_table(&mut self) -> (&[u32], &[u64], &[u128], &mut Candidates) {
         (&self.rows[..self.len], &self.words[..self.len], &self.wide[..self.len], &mut self.candidates)
     }
 

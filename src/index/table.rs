@@ -11,7 +11,7 @@ use arrow_buffer::ScalarBuffer;
 
 use super::hash::{self, scale};
 use super::scratch::{admitted, held, release, with_capacity};
-use super::stage::Stage;
+use super::stage::{Candidates, Stage};
 use super::{IndexContext, NONE, steps};
 use crate::error::Result;
 
@@ -31,6 +31,19 @@ pub(super) struct Table<const L: usize> {
     pub(super) directory: ScalarBuffer<u64>,
     pub(super) tuples: ScalarBuffer<u32>,
     pub(super) collide: u64,
+}
+
+/// Position of a hash in its stage, within a [`candidate`].
+pub(super) const POSITION: u64 = LONGER - 1;
+
+/// Set in a [`candidate`] whose bucket has more tuples than a window.
+pub(super) const LONGER: u64 = 1 << 31;
+
+/// A key that may be in the table, as one word: the first tuple of its bucket in the upper half.
+#[inline(always)]
+fn candidate(position: usize, start: u32, end: u32) -> u64 {
+    let longer = if end.wrapping_sub(start) as usize > WINDOW { LONGER } else { 0 };
+    u64::from(start) << 32 | longer | position as u64
 }
 
 /// Two of 32 bits, taken from hash bits that no directory of less than 2^32 buckets uses up.
@@ -143,16 +156,40 @@ impl<const L: usize> Table<L> {
         (before as u32, this as u32, this & tag(hash) == tag(hash))
     }
 
-    /// Writes (position, first tuple, end) of each of `hashes` whose bucket may hold it, and returns their number.
+    /// Writes a [`candidate`] for each of `hashes` whose bucket may hold it, and returns their number.
     #[inline(always)]
-    fn candidates(&self, hashes: &[u64], place: impl Fn(u64) -> u64, candidates: &mut [[u32; 3]]) -> usize {
+    fn candidates(&self, hashes: &[u64], is_wide: bool, candidates: &mut [u64]) -> usize {
         steps::count(|| hashes.len());
+        let (directory, candidates): (&[u64], _) = (&self.directory, &mut candidates[..hashes.len()]);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has the features.
+        let (read, n) = match is_wide && self.collide == 0 {
+            true => unsafe { super::avx512::candidates(directory, hashes, candidates) },
+            false => (0, 0),
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let (read, n) = (0, 0);
+        let found = &mut candidates[n..];
+        n + match self.collide {
+            0 => Self::plain_candidates(directory, &hashes[read..], read, |hash| hash, found),
+            n => Self::plain_candidates(directory, &hashes[read..], read, |hash| hash::collide(hash, n), found),
+        }
+    }
+
+    /// Does the same one by one; the first of `hashes` is at position `first`.
+    #[inline(always)]
+    fn plain_candidates(
+        directory: &[u64],
+        hashes: &[u64],
+        first: usize,
+        place: impl Fn(u64) -> u64,
+        candidates: &mut [u64],
+    ) -> usize {
         let candidates = &mut candidates[..hashes.len()];
-        let directory: &[u64] = &self.directory;
         let mut n = 0;
         for (i, &hash) in hashes.iter().enumerate() {
             let (start, end, maybe) = Self::bucket(directory, place(hash));
-            candidates[n] = [i as u32, start, end];
+            candidates[n] = candidate(first + i, start, end);
             n += usize::from(maybe);
         }
         n
@@ -171,32 +208,28 @@ impl<const L: usize> Table<L> {
         key: impl Fn(usize) -> [u32; L],
         row: impl Fn(usize) -> u32,
         compare: impl Fn(u32, usize) -> Ordering,
-        candidates: &mut Vec<[u32; 3]>,
+        candidates: &mut Candidates,
         out: (&mut [u32], &mut [u32]),
     ) -> usize {
-        if candidates.len() < hashes.len() {
-            candidates.resize(hashes.len(), [0; 3]);
-        }
-        let n = match self.collide {
-            0 => self.candidates(hashes, |hash| hash, candidates),
-            n => self.candidates(hashes, |hash| hash::collide(hash, n), candidates),
-        };
+        let is_wide = candidates.is_wide;
+        let candidates = candidates.room(hashes.len());
+        let n = self.candidates(hashes, is_wide, candidates);
         let (rows, groups) = (&mut out.0[..hashes.len()], &mut out.1[..hashes.len()]);
         let tuples: &[u32] = &self.tuples;
         let mut hits = 0;
-        for &[i, start, end] in &candidates[..n] {
-            let i = i as usize;
+        for &candidate in &candidates[..n] {
+            let (i, start) = ((candidate & POSITION) as usize, (candidate >> 32) as usize);
             let key = key(i);
-            steps::count(|| WINDOW.min((end - start) as usize));
+            steps::count(|| WINDOW);
             let mut group = NONE;
             // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
             for at in (0..WINDOW).rev() {
-                let (lanes, this) = tuple::<L>(tuples, start as usize + at);
+                let (lanes, this) = tuple::<L>(tuples, start + at);
                 let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
                 group = select_unpredictable(differs == 0, this, group);
             }
-            if group == NONE && (end - start) as usize > WINDOW {
-                group = self.search_range(start, end, key, |group| compare(group, i));
+            if group == NONE && candidate & LONGER != 0 {
+                group = self.search(hashes[i], key, |group| compare(group, i));
             }
             rows[hits] = row(i);
             groups[hits] = group;
