@@ -26,7 +26,7 @@ impl Expr {
     /// let users = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, true)]));
     /// let events = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, true)]));
     /// let error = build("v").lt(probe("name")).bind(&users, &events).unwrap_err();
-    /// let text = "Plan error: build.v < probe.name compares Int64 with Utf8, which do not compare";
+    /// let text = "Plan error: build.v < probe.name compares Int64 with Utf8, which do not compare; cast one of them";
     /// assert_eq!(error.to_string(), text);
     /// ```
     ///
