@@ -274,7 +274,7 @@ fn main() {
         .configure_from_args();
     let runtime = Builder::new_multi_thread().worker_threads(WORKERS).build().unwrap();
 
-    let mut report = Report { home, started, lines: vec![] };
+    let mut report = Report { home, started, lines: vec![], bars: vec![] };
     for keys in [Keys::Int64, Keys::Int64Hashed, Keys::Utf8] {
         for rows in [64, 65536] {
             for consumers in [1, 4] {
@@ -314,6 +314,7 @@ struct Report {
     home: PathBuf,
     started: SystemTime,
     lines: Vec<String>,
+    bars: Vec<String>,
 }
 
 impl Report {
@@ -346,6 +347,26 @@ impl Report {
             ratio(warm_many, take_many),
         ];
         self.lines.push(format!("| {} |", cells.join(" | ")));
+        let mut bar = |what: &str, value: Option<f64>, most: f64, unit: &str| {
+            if let Some(value) = value {
+                let verdict = if value <= most { "reached" } else { "NOT reached" };
+                self.bars
+                    .push(format!("{:36} {what:26} {value:6.2}  bar {most:4.1} {unit}  {verdict}", shape.to_string()));
+            }
+        };
+        let quotient = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a / b);
+        match shape.keys {
+            Keys::Int64 => bar("warm / take", quotient(warm, take), 4.5, "x"),
+            Keys::Int64Hashed => {}
+            Keys::Utf8 => {
+                bar("warm / take, one hot batch", quotient(warm, take), 3.0, "x");
+                bar("warm / take, 64 batches", quotient(warm_many, take_many), 4.5, "x");
+            }
+        }
+        if shape.rows == 64 {
+            bar("rebuild / warm", quotient(rebuild, warm), 2.0, "x");
+        }
+        bar("warm, 1 row", one, 3.0, "us");
     }
 
     /// Nanoseconds; `None` where this run did not measure the case.
@@ -368,5 +389,7 @@ impl Report {
         );
         println!("|{}", "---|".repeat(15));
         self.lines.iter().for_each(|line| println!("{line}"));
+        println!("\nBars:");
+        self.bars.iter().for_each(|line| println!("{line}"));
     }
 }

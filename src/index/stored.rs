@@ -1,7 +1,7 @@
 //! An index and its groups as the numbers and buffers that a file holds, and back.
 //!
-//! A file may hold anything. Whatever is restored from it is used in safe code only: a number out of range is found
-//! here where the file is verified, else by the bounds check of the access.
+//! A file may hold anything. Whatever is restored from it is used in safe code, or in code that checks it first: a number
+//! out of range is found here where the file is verified, else by the check of the access.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
