@@ -3,9 +3,6 @@
 Prints the memory of the processes (proportional set size: shared pages count by share) beside that of as many bare
 interpreters with pyarrow, and fails if the difference is more than some copies of the build. Linux only.
 
-Huge pages are off in all of them (MIMALLOC_ALLOW_THP=0): a process that is to be small does not want its first few
-allocations, pyarrow's and ours, rounded up to 2 MiB each.
-
     python examples/one_copy_per_host.py --rows 1000000 --processes 8
 """
 
@@ -80,7 +77,6 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--at-most", type=float, default=1.15, metavar="COPIES")
     options = parser.parse_args()
-    os.environ["MIMALLOC_ALLOW_THP"] = "0"
     without, _ = run(options.processes, bare)
 
     import pyarrow as pa
