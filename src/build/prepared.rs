@@ -14,7 +14,7 @@ use crate::column::Column;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::file::Mapped;
-use crate::index::{IndexKind, KeyIndex, RowGroups};
+use crate::index::{IndexKind, KeyIndex, NONE, RowGroups};
 use crate::memory::Reservation;
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
@@ -220,10 +220,23 @@ impl PreparedBuild {
         if self.is_verified() {
             return step();
         }
-        catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
-            let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
-            Err(Error::Execution(format!("{path} was opened unverified and is damaged; prepare and save it again")))
-        })
+        // What would be a fault of ours is damage here, whoever noticed it.
+        match catch_unwind(AssertUnwindSafe(step)) {
+            Ok(Err(Error::Internal(_))) | Err(_) => Err(self.damaged()),
+            Ok(result) => result,
+        }
+    }
+
+    /// Says that an unverified file holds what cannot be.
+    pub(crate) fn damaged(&self) -> Error {
+        let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
+        Error::Execution(format!("{path} was opened unverified and is damaged; prepare and save it again"))
+    }
+
+    /// Proves that `rows` are rows of the build or [`NONE`], which an unverified file alone can fail.
+    pub(crate) fn check_rows(&self, rows: &[u32]) -> Result<()> {
+        let is_row = |&row: &u32| row == NONE || (row as usize) < self.num_rows;
+        if self.is_verified() || rows.iter().all(is_row) { Ok(()) } else { Err(self.damaged()) }
     }
 
     /// Pays for what is made of the build.

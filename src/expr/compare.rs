@@ -118,6 +118,11 @@ impl Comparison {
 
     /// Compares row by row: one row if both operands are one for all, else `rows`.
     pub(super) fn evaluate(&self, op: CompareOp, left: &Value, right: &Value, rows: usize) -> Result<BooleanArray> {
+        if left.scalar && right.scalar {
+            // Arrow's kernels panic on two scalars of which one is a dictionary.
+            let one_row = |value: &Value| Value { array: value.array.clone(), scalar: false };
+            return self.evaluate(op, &one_row(left), &one_row(right), 1);
+        }
         let len = if left.scalar && right.scalar { 1 } else { rows };
         if let CompareOp::Distinct | CompareOp::NotDistinct = op {
             let equal = self.evaluate(CompareOp::Eq, left, right, rows)?;

@@ -26,19 +26,31 @@ impl Default for SaveOptions {
 impl PreparedBuild {
     /// Saves the build as one file that [`open`](Self::open) maps. The same batches give the same file, byte for byte.
     ///
-    /// The file is written beside `path`, read back and checked, brought to the disk, and renamed; a crash at any point
+    /// The file is written beside `path` (beside what it points to, where that is a symbolic link), read back and checked, brought to the disk, and renamed; a crash at any point
     /// leaves what was there before, or the new file. Who has the old file open keeps it.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
     /// file system. Nothing is left behind then.
     pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
-        let path = path.as_ref();
+        let target = target(path.as_ref()).map_err(|error| io_error("save a build as", path.as_ref(), error))?;
+        let path = target.as_path();
         let mut temporary = Temporary::beside(path).map_err(|error| io_error("save a build as", path, error))?;
         temporary.fill(self, options).map_err(|error| name(error, "save a build as", path))?;
         fs::rename(&temporary.path, path).map_err(|error| io_error("save a build as", path, error))?;
         temporary.renamed = true;
         sync_directory(path).map_err(|error| io_error("save a build as", path, error))
+    }
+}
+
+/// The file that `path` means: behind symbolic links, which stay. A name of anything but a file is not to be replaced.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    match fs::metadata(path) {
+        Ok(data) if data.is_file() => fs::canonicalize(path),
+        Ok(data) if data.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, pipe or socket, not a file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_path_buf()),
+        Err(error) => Err(error),
     }
 }
 

@@ -59,6 +59,7 @@ impl PreparedBuild {
         self.check_keep(keep)?;
         let mut rows = vec![NONE; keys.rows];
         self.for_each_hit(keys, hits, cancel, |row, group| rows[row] = keep.row(self.groups(), group))?;
+        self.check_rows(&rows)?;
         Ok(rows)
     }
 
@@ -121,6 +122,7 @@ impl PreparedBuild {
                 }
             }
         }
+        self.check_rows(&entries.build)?;
         let Entries { mut probe, mut build } = entries;
         probe.shrink_to_fit();
         build.shrink_to_fit();

@@ -114,3 +114,11 @@ def test_a_refused_source_was_not_read() -> None:
         prejoin.prepare(reader, "x")
     assert not asked
     assert prejoin.prepare(reader, "k").num_rows == 1
+
+
+def test_columns_of_type_null() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"k": [1, 2], "n": [None, None]})
+    build = prejoin.prepare(frame, "k")
+    assert build.to_table().column("n").to_pylist() == [None, None]
+    assert prejoin.join(frame, build).to_pydict() == {"k": [1, 2], "n": [None, None], "n_right": [None, None]}

@@ -307,3 +307,46 @@ def test_processes_share_one_copy() -> None:
     command = [sys.executable, str(script), "--rows", "200000", "--processes", "4", "--at-most", "1.6"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_only_files_are_replaced(tmp_path: Path) -> None:
+    build = prejoin.prepare(pa.table({"k": [1]}), "k")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="a device, pipe or socket, not a file"):
+        build.save(tmp_path / "pipe")
+    with pytest.raises(IsADirectoryError):
+        build.save(tmp_path)
+    build.save(tmp_path / "file")
+    (tmp_path / "link").symlink_to("file")
+    other = prejoin.prepare(pa.table({"k": [1, 2]}), "k")
+    other.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert prejoin.open(tmp_path / "file").num_rows == 2
+    assert sorted(os.listdir(tmp_path)) == ["file", "link", "pipe"]
+
+
+def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path) -> None:
+    table = pa.table({"k": [30 * 10**11, 10**12, 20 * 10**11] * 100, "v": list(range(300))})
+    prejoin.prepare(table, "k").save(path)
+    data = bytearray(path.read_bytes())
+    for section in range(struct.unpack_from("<I", data, 24)[0]):
+        kind, _, offset, length = struct.unpack_from("<IIQQ", data, 64 + 24 * section)
+        if kind == 22:  # rows of groups
+            for at in range(offset, offset + length, 4):
+                data[at + 1] ^= 0x40
+    path.write_bytes(data)
+    with pytest.raises(prejoin.ExecutionError, match="checksum"):
+        prejoin.open(path)
+    build = prejoin.open(path, verify=False)
+    keys = table["k"].slice(0, 2).combine_chunks()
+    asked: list[Any] = [
+        lambda: prejoin.join(pa.record_batch({"k": keys}), build),
+        lambda: prejoin.join(pa.record_batch({"k": keys}), build, how="full"),
+        lambda: prejoin.join(pa.record_batch({"k": keys}), build, where="build.v > 1"),
+        lambda: build.lookup(keys, keep="first"),
+        lambda: build.get(10**12, keep="last"),
+        lambda: build.probe_indices(keys),
+    ]
+    for ask in asked:
+        with pytest.raises(prejoin.ExecutionError, match="opened unverified and is damaged"):
+            ask()

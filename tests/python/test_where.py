@@ -517,3 +517,12 @@ def test_methods_refuse_what_they_do_not_take() -> None:
     for misuse, error, text in misuses:
         with pytest.raises(error, match=text):
             misuse()
+
+
+@pytest.mark.parametrize("where", ["'s' <= probe.p", "probe.p <> probe.p", "probe.p = probe.q", "probe.p in ('a', probe.q)"])
+def test_dictionaries_of_a_row_with_many_candidates(where: str) -> None:
+    build = prejoin.prepare(pa.table({"k": [1] * 1100}), "k")
+    plain = pa.table({"k": [1] * 4, "p": ["a", "t", None, "b"], "q": ["a", "b", "t", None]})
+    encoded = pa.table({"k": plain["k"], "p": plain["p"].dictionary_encode(), "q": plain["q"].dictionary_encode()})
+    joined = prejoin.join(encoded, build, where=where)
+    assert joined.to_pydict() == prejoin.join(plain, build, where=where).to_pydict()

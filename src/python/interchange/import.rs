@@ -114,7 +114,9 @@ impl<'a> Node<'a> {
         if !(-1..=array.length).contains(&array.null_count) {
             return bad!("an Arrow C array of {length} rows has null count {}", array.null_count);
         }
-        if array.n_buffers != buffers as i64 || (buffers > 0 && array.buffers.is_null()) {
+        // Some producers count the validity bitmap that the Null type does not have.
+        let counted = array.n_buffers == buffers as i64 || (buffers == 0 && array.n_buffers == 1);
+        if !counted || (buffers > 0 && array.buffers.is_null()) {
             return bad!("{} buffers at {:?}, {buffers} are due", array.n_buffers, array.buffers);
         }
         if array.n_children != children as i64 || (children > 0 && array.children.is_null()) {
