@@ -292,7 +292,7 @@ def _join(options: argparse.Namespace) -> None:
     choices: dict[str, Any] = {
         "on": on,
         "how": options.how,
-        "where": options.where,
+        "where": _by_name(options.where, probe.schema.names),
         "select": _selection(options.select),
         "suffix": options.suffix,
         "limit": options.limit,
@@ -315,13 +315,31 @@ def _join(options: argparse.Namespace) -> None:
         progress.close()
 
 
+def _by_name(where: str | None, names: Sequence[str]) -> str | None:
+    """The condition with names in place of the positions of probe columns, which change where some are not read."""
+    if where is None or "[" not in where:
+        return where
+
+    def named(found: re.Match[str]) -> str:
+        if found[1] is None or int(found[1]) >= len(names):
+            return found[0]
+        name = names[int(found[1])]
+        if names.count(name) > 1:
+            raise FileError(f"--where: {found[0]} is one of several columns {name!r}; rename all but one in the file")
+        quoted = name.replace('"', '""')
+        return f'probe."{quoted}"'
+
+    # As prejoin writes it, a position has one form; literals and quoted names are stepped over.
+    text = str(prejoin.sql(where))
+    return re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bprobe\[(\d+)\]""", named, text)
+
+
 def _needed(probe: pa.Schema, build: pa.Schema, choices: dict[str, Any]) -> list[str] | None:
     """The probe columns that are worth reading; None for all. A column more than needed does no harm."""
     select, where = choices["select"], choices["where"] or ""
     if choices["how"] in ("build_semi", "build_anti"):
         select = []
-    # A condition may name columns by position, as in probe[1]: then all must keep theirs.
-    if select is None or "[" in where or len(set(probe.names)) != len(probe.names):
+    if select is None or len(set(probe.names)) != len(probe.names):
         return None
     selected = set(select.values() if isinstance(select, dict) else select)
     # A name that the build has too decides about suffixes.
@@ -487,7 +505,7 @@ def _time(text: str, unit: str) -> int:
         raise ValueError(text)
     hours, minutes, seconds, fraction = (part or "0" for part in found.groups())
     nanoseconds = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 10**9 + int(fraction.ljust(9, "0"))
-    count, rest = divmod(nanoseconds, 10 ** {"s": 9, "ms": 6, "us": 3, "ns": 0}[unit])
+    count, rest = divmod(nanoseconds, {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[unit])
     if rest:
         raise ValueError(text)
     return count

@@ -600,13 +600,14 @@ def test_prepare_then_join_and_lookup(files: Path) -> None:
 
 def test_a_saved_build_keeps_its_rules(files: Path) -> None:
     """Options that a saved build cannot follow are refused; those that agree with it are not."""
-    for name, options in (
+    prepared: list[tuple[str, list[str]]] = [
         ("all", []),
         ("first", ["--keep", "first"]),
         ("null", ["--null-equal"]),
-    ):
+    ]
+    for name, options in prepared:
         ran("prepare", "--build", files / "users.parquet", "--on", "id", *options, "--out", files / f"{name}.prejoin")
-    commands = [
+    commands: list[list[Any]] = [
         ["join", "--probe", files / "events.parquet", "--out", files / "out.csv"],
         ["lookup", "1"],
         ["prepare", "--out", files / "again.prejoin"],
@@ -645,10 +646,16 @@ def test_where_is_sql(files: Path) -> None:
     some = read(ran(*base, "--where", where, "--select", "at,name"), "arrows")
     assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=where, select=["at", "name"]))
     # Positions are those of the file, whatever is selected.
-    for where in ("probe[2] > 4", "build[2] > 1 and probe [1] = 'x'"):
-        some = read(ran(*base, "--where", where, "--select", "at,name"), "arrows")
-        assert 0 < some.num_rows < 3
-        assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=where, select=["at", "name"]))
+    for where, named in (
+        ("probe[2] > 4", "probe.score > 4"),
+        ("probe [1] = 'x' and build[2] > 1", "probe.at = 'x' and build.score > 1"),
+        ("\"probe\"[1] <> 'probe[0]' and build[2] < probe[2]", "probe.at <> 'probe[0]' and build.score < probe.score"),
+    ):
+        some = read(ran(*base, "--where", where, "--select", "name"), "arrows")
+        assert some.num_rows > 0
+        assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=named, select=["name"]))
+        semi = read(ran(*base, "--where", where, "--how", "build_semi"), "arrows")
+        assert semi.equals(prejoin.join(EVENTS, USERS, on="id", where=named, how="build_semi"))
     wrong = run(*base, "--where", "probe.scor > 1")
     assert wrong.returncode == 1
     assert b'no column "scor"' in wrong.stderr
