@@ -357,11 +357,14 @@ class Output:
         place = os.path.realpath(self.path)
         mode = 0o666 & ~_umask()
         try:
-            status = os.stat(place)
+            # Of the path itself: that of a pipe in /dev/fd has no real one.
+            status = os.stat(self.path)
             if not stat.S_ISREG(status.st_mode):
                 if stat.S_ISDIR(status.st_mode):
                     raise IsADirectoryError(21, "is a directory")
-                return pa.output_stream(place, compression=compression)
+                # pyarrow's own files seek, which pipes refuse.
+                pipe = pa.PythonFile(open(self.path, "wb"), mode="w")  # noqa: SIM115
+                return pa.CompressedOutputStream(pipe, compression) if compression else pipe
             mode = stat.S_IMODE(status.st_mode)
         except FileNotFoundError:
             pass

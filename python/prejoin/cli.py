@@ -7,6 +7,7 @@ import csv
 import datetime
 import decimal
 import json
+import math
 import os
 import re
 import signal
@@ -23,6 +24,9 @@ from prejoin._progress import Progress
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti")
 
+# The largest number that every part of the way takes.
+MOST = (1 << 63) - 1
+
 FILES = """\
 Files are Parquet, CSV, TSV or Arrow IPC (a file, also called Feather, or a stream), as their names tell: .parquet .pq,
 .csv .tsv (also .gz .bz2 .zst .lz4), .arrow .feather .ipc, .arrows. "-" is standard input or output. A build may be a
@@ -35,9 +39,13 @@ after an error not at all."""
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and end the process with its exit status."""
     signal.signal(signal.SIGTERM, _end)
+    # A standard stream that was closed (`>&-`) is None. Text for None would go to the other stream.
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         status = _run(argv)
-        sys.stdout.flush()
+        if sys.stdout:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         status = 128 + signal.SIGINT
     except BrokenPipeError:
@@ -59,6 +67,9 @@ def _run(argv: Sequence[str] | None) -> int:
         return 0
     options = _parser().parse_args(arguments)
     try:
+        prints = options.run in (_lookup, _inspect) or getattr(options, "explain", False) or options.out == "-"
+        if prints and sys.stdout is None:
+            raise FileError("standard output is closed")
         return int(options.run(options) or 0)
     except _UsageError as error:
         options.parser.print_usage(sys.stderr)
@@ -109,13 +120,15 @@ def _parser() -> argparse.ArgumentParser:
         help="output columns: names of the output, build.x or probe.y, NEW=NAME to rename",
     )
     join.add_argument("--suffix", default="_right", help="appended to build columns whose name is taken (_right)")
-    join.add_argument("--limit", type=_count, metavar="N", help="largest number of output rows")
+    join.add_argument("--limit", type=_number(0, MOST), metavar="N", help="largest number of output rows")
     join.add_argument(
         "--validate",
         choices=("m:m", "1:1", "1:m", "m:1"),
         help="m:1 refuses a build that repeats keys, 1:m such a probe",
     )
-    join.add_argument("--batch-size", type=_positive, default=1 << 16, metavar="N", help="rows read at once (65536)")
+    join.add_argument(
+        "--batch-size", type=_number(1, (1 << 31) - 1), default=1 << 16, metavar="N", help="rows read at once (65536)"
+    )
     join.add_argument("--probe-format", choices=FORMATS, help="format of the probe files")
     join.add_argument("--out-format", choices=FORMATS, help="format of the output")
     join.add_argument("--explain", action="store_true", help="say what would be done, and do not do it")
@@ -167,20 +180,20 @@ def _add_reading(parser: argparse.ArgumentParser, output: Sequence[str] = ()) ->
         parser.add_argument("--format", choices=FORMATS, help="format of all files whose own is not given")
     parser.add_argument("--csv-type", action="append", default=[], metavar="NAME=TYPE", help="type of a CSV column")
     parser.add_argument("--csv-null", action="append", default=[], metavar="TEXT", help="null in CSV, beside nothing")
-    parser.add_argument("--threads", type=_positive, metavar="N", help="threads that decode files; the join takes one")
+    parser.add_argument(
+        "--threads", type=_number(1, 1024), metavar="N", help="threads that decode files; the join takes one"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress on the terminal")
 
 
-def _count(text: str) -> int:
-    if not re.fullmatch(r"\d+", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
-    return int(text)
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        # Leading zeros aside, digits are counted first: Python refuses to read thousands of them.
+        if not re.fullmatch(r"0*[0-9]{1,19}", text) or not least <= int(text.lstrip("0") or "0") <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+        return int(text.lstrip("0") or "0")
 
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"0*[1-9]\d*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return int(text)
+    return number
 
 
 def _size(text: str) -> int:
@@ -189,7 +202,10 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no size such as 500MB, 2GiB or 1073741824")
     number, unit, kind = found.groups()
     base = 1000 if kind == "b" else 1024
-    return int(float(number) * base ** (" kmgt".index(unit) if unit else 0))
+    scale: int = base ** (" kmgt".index(unit) if unit else 0)
+    if len(number) > 19 or (size := int(decimal.Decimal(number) * scale)) > MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {MOST} bytes")
+    return size
 
 
 def _names(text: str) -> list[str]:
@@ -244,12 +260,25 @@ def _open_build(options: argparse.Namespace) -> prejoin.PreparedBuild:
         build = prejoin.open(paths[0], pool=pool)
         if on and list(on.values()) != build.keys:
             raise FileError(f"{paths[0]}: is prepared on {','.join(build.keys)}, not on {','.join(on.values())}")
+        if options.null_equal and not all(build.null_equal):
+            raise FileError(f"{paths[0]}: is prepared already, for null keys that match nothing; drop --null-equal")
+        if options.keep in ("first", "last") and not build.is_unique:
+            raise FileError(
+                f"{paths[0]}: is prepared already, with several rows of some keys; drop --keep {options.keep}"
+            )
         return build
     if not on:
         raise _UsageError("--on is needed, unless the build is a .prejoin file")
     format = options.build_format or options.format
     rows = read_whole([input_file(path, format) for path in paths], _csv(options))
+    _check_keys("build", rows.schema, on.values())
     return prejoin.prepare(rows, list(on.values()), keep=options.keep, null_equal=options.null_equal, pool=pool)
+
+
+def _check_keys(side: str, schema: pa.Schema, keys: Iterable[str]) -> None:
+    for name in keys:
+        if schema.names.count(name) > 1:
+            raise FileError(f"the {side} has more than one column {name!r}, a key; rename all but one in the file")
 
 
 def _join(options: argparse.Namespace) -> None:
@@ -259,10 +288,11 @@ def _join(options: argparse.Namespace) -> None:
     on = _on(options) or {key: key for key in build.keys}
     files = [input_file(path, options.probe_format or options.format) for path in expand(options.probe)]
     probe = Tables(files, options.batch_size, _csv(options))
+    _check_keys("probe", probe.schema, on)
     choices: dict[str, Any] = {
         "on": on,
         "how": options.how,
-        "where": options.where,
+        "where": _by_name(options.where, probe.schema.names),
         "select": _selection(options.select),
         "suffix": options.suffix,
         "limit": options.limit,
@@ -283,6 +313,25 @@ def _join(options: argparse.Namespace) -> None:
         progress.close(f"{progress.read:,} probe rows read, {out.rows:,} rows written to {options.out}")
     finally:
         progress.close()
+
+
+def _by_name(where: str | None, names: Sequence[str]) -> str | None:
+    """The condition with names in place of the positions of probe columns, which change where some are not read."""
+    if where is None or "[" not in where:
+        return where
+
+    def named(found: re.Match[str]) -> str:
+        if found[1] is None or int(found[1]) >= len(names):
+            return found[0]
+        name = names[int(found[1])]
+        if names.count(name) > 1:
+            raise FileError(f"--where: {found[0]} is one of several columns {name!r}; rename all but one in the file")
+        quoted = name.replace('"', '""')
+        return f'probe."{quoted}"'
+
+    # As prejoin writes it, a position has one form; literals and quoted names are stepped over.
+    text = str(prejoin.sql(where))
+    return re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bprobe\[(\d+)\]""", named, text)
 
 
 def _needed(probe: pa.Schema, build: pa.Schema, choices: dict[str, Any]) -> list[str] | None:
@@ -339,10 +388,22 @@ def _lookup(options: argparse.Namespace) -> int:
             missing += 1
             key = [column[row] for column in keys.values()]
             print(f"{options.parser.prog}: no row for {','.join(map(_plain_text, key))}", file=sys.stderr)
-        found.append(rows.take(matches.drop_null()))
+        found.append(_take(rows, matches.drop_null()))
     table = pa.concat_tables(found)
     _print_rows(table, options.printed)
     return 1 if missing and not table.num_rows else 0
+
+
+def _take(table: pa.Table, rows: pa.Array) -> pa.Table:
+    def taken(column: pa.ChunkedArray) -> pa.ChunkedArray:
+        try:
+            return column.take(rows)
+        except pa.ArrowNotImplementedError:
+            # Views, alone or in lists: pyarrow slices them, but does not take from them.
+            slices = [chunk for row in rows.to_pylist() for chunk in column.slice(row, 1).chunks]
+            return pa.chunked_array(slices, column.type)
+
+    return pa.Table.from_arrays([taken(column) for column in table.columns], schema=table.schema)
 
 
 def _keys(options: argparse.Namespace, build: prejoin.PreparedBuild) -> Iterator[dict[str, list[Any]]]:
@@ -375,7 +436,12 @@ def _keys(options: argparse.Namespace, build: prejoin.PreparedBuild) -> Iterator
 
 
 def _csv_type(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+    """The type without its dictionary or views, which no reader of text makes."""
+    if pa.types.is_dictionary(data_type):
+        data_type = data_type.value_type
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(data_type) else data_type
 
 
 def _typed_keys(texts: Sequence[str], build: prejoin.PreparedBuild) -> dict[str, list[Any]]:
@@ -385,31 +451,69 @@ def _typed_keys(texts: Sequence[str], build: prejoin.PreparedBuild) -> dict[str,
     for text, row in zip(texts, rows, strict=True):
         if len(row) != len(keys):
             raise FileError(f"key {text!r} has {len(row)} parts, the build is keyed by {','.join(keys)}")
-    return {name: [_value(row[i], name, build.schema.field(name).type) for row in rows] for i, name in enumerate(keys)}
+    columns: dict[str, Any] = {}
+    for i, name in enumerate(keys):
+        data_type = build.schema.field(name).type
+        columns[name] = [_value(row[i], name, data_type) for row in rows]
+        if pa.types.is_time(data_type) or pa.types.is_duration(data_type):
+            columns[name] = pa.array(columns[name], data_type)
+    return columns
 
 
 def _value(text: str, name: str, data_type: pa.DataType) -> Any:
+    """A key's value; times and durations as the number that their type counts."""
     data_type = _csv_type(data_type)
+    form = ""
     try:
         if pa.types.is_integer(data_type):
-            return int(text)
+            return _plain_number(text, int)
         if pa.types.is_floating(data_type):
-            return float(text)
+            return _plain_number(text, float)
         if pa.types.is_decimal(data_type):
-            return decimal.Decimal(text)
+            return _plain_number(text, decimal.Decimal)
+        if pa.types.is_duration(data_type):
+            form = f" (write a whole number of {data_type.unit})"
+            return pa.scalar(_plain_number(text, int), data_type).value
+        if pa.types.is_time(data_type):
+            form = f" (as in 12:30:00, with parts of a second down to {data_type.unit})"
+            return _time(text, data_type.unit)
         if (
             pa.types.is_binary(data_type)
             or pa.types.is_large_binary(data_type)
             or pa.types.is_fixed_size_binary(data_type)
         ):
-            return text.encode()
+            form = " (write hexadecimal digits, as in 01ff)"
+            return bytes.fromhex(text)
+        if getattr(data_type, "tz", None):
+            form = " (with its zone, as in 2024-02-29 12:30:00Z)"
         return pa.scalar(text).cast(data_type).as_py()
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
-        zone = " (with its zone, as in 2024-02-29 12:30:00Z)" if getattr(data_type, "tz", None) else ""
-        raise FileError(f"{text!r} is no value of key {name!r}, which has type {data_type}{zone}") from error
+        raise FileError(f"{text!r} is no value of key {name!r}, which has type {data_type}{form}") from error
+
+
+def _plain_number(text: str, kind: Callable[[str], Any]) -> Any:
+    if "_" in text:
+        # Python's 1_000.
+        raise ValueError(text)
+    return kind(text)
+
+
+def _time(text: str, unit: str) -> int:
+    """An ISO time of day as its number of units."""
+    found = re.fullmatch(r"T?([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:[.,]([0-9]{1,9}))?)?", text.strip())
+    if not found:
+        raise ValueError(text)
+    hours, minutes, seconds, fraction = (part or "0" for part in found.groups())
+    nanoseconds = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 10**9 + int(fraction.ljust(9, "0"))
+    count, rest = divmod(nanoseconds, {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[unit])
+    if rest:
+        raise ValueError(text)
+    return count
 
 
 def _prepare(options: argparse.Namespace) -> None:
+    if options.out == "-":
+        raise _UsageError("a .prejoin file is opened by its name: --out takes no standard output")
     build = _open_build(options)
     build.save(options.out)
     if not options.quiet and sys.stderr.isatty():
@@ -447,7 +551,7 @@ def _print_rows(table: pa.Table, format: str) -> None:
         return
     if format == "json":
         for row in _rows(table):
-            print(json.dumps(dict(zip(table.column_names, row, strict=True)), default=_plain, ensure_ascii=False))
+            print(_json(dict(zip(table.column_names, row, strict=True))))
         return
     numbers = [pa.types.is_integer(c.type) or pa.types.is_floating(c.type) for c in table.schema]
     cells = [[_cell(name) for name in table.column_names]]
@@ -463,6 +567,21 @@ def _rows(table: pa.Table) -> Iterable[tuple[Any, ...]]:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
+def _json(value: Any) -> str:
+    return json.dumps(_finite(value), default=_plain, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for the numbers that JSON does not know: NaN and the infinities."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value
+
+
 def _plain(value: Any) -> Any:
     """A value that JSON has no form for."""
     if isinstance(value, datetime.date | datetime.time):
@@ -476,7 +595,7 @@ def _plain(value: Any) -> Any:
 
 def _plain_text(value: Any) -> str:
     if isinstance(value, dict | list):
-        return json.dumps(value, default=_plain, ensure_ascii=False)
+        return _json(value)
     if isinstance(value, str | int | float):
         return str(value)
     return str(_plain(value))

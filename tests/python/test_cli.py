@@ -251,6 +251,66 @@ def test_lookup_of_other_types(tmp_path: Path) -> None:
     assert b"has 1 parts, the build is keyed by day,code" in run(*base, "--on", "day,code", "2024-02-29").stderr
 
 
+def test_lookup_in_views(tmp_path: Path) -> None:
+    """Columns of views, as polars writes them, alone and in lists; also as keys."""
+    table = pa.table({
+        "id": [1, 2, 2],
+        "s": pa.array(["a", None, "a text too long to stand in its view"], pa.string_view()),
+        "b": pa.array([b"\x01", b"\xff", None], pa.binary_view()),
+        "l": pa.array([["x"], None, []], pa.list_(pa.string_view())),
+    })  # fmt: skip
+    base = ["lookup", "--build", write(table, tmp_path / "t.arrow"), "--format", "json"]
+    rows = [json.loads(line) for line in ran(*base, "--on", "id", "2", "1").decode().splitlines()]
+    assert [row["s"] for row in rows] == [None, "a text too long to stand in its view", "a"]
+    assert [row["b"] for row in rows] == ["ff", None, "01"]
+    assert [row["l"] for row in rows] == [None, [], ["x"]]
+    assert json.loads(ran(*base, "--on", "s,b", "a,01"))["id"] == 1
+    keys = write(table.select(["s"]).slice(2).cast(pa.schema({"s": pa.string()})), tmp_path / "keys.csv")
+    assert json.loads(ran(*base, "--on", "s", "--keys", keys))["id"] == 2
+
+
+def test_lookup_reads_keys_strictly(tmp_path: Path) -> None:
+    table = pa.table({
+        "n": [18, 7],
+        "x": [1.5, float("nan")],
+        "t": pa.array([3_600_000, 1], pa.time32("ms")),
+        "u": pa.array([3_600_000_000_123, 1], pa.time64("ns")),
+        "d": pa.array([90, -5], pa.duration("s")),
+        "raw": [b"\x01\xff", b"ab"],
+        "many": [[float("inf"), 1.0], []],
+    })  # fmt: skip
+    build = write(table, tmp_path / "t.arrow")
+
+    def found(key: str, *texts: str) -> list[int]:
+        lines = ran("lookup", "--build", build, "--on", key, "--format", "json", "--columns", "n", "--", *texts)
+        return [json.loads(line)["n"] for line in lines.decode().splitlines()]
+
+    assert found("n", "18", " 7") == [18, 7]
+    assert found("t", "01:00", "01:00:00", "00:00:00.001") == [18, 18, 7]
+    assert found("u", "01:00:00.000000123") == [18]
+    assert found("d", "90", "-5") == [18, 7]
+    assert found("raw", "01ff", "6162") == [18, 7]
+    assert found("t,raw", "01:00,01FF") == [18]
+    for key, text, form in [
+        ("n", "1_8", ""),
+        ("x", "1_5", ""),
+        ("t", "25:00:00", r" \(as in 12:30:00, with parts of a second down to ms\)"),
+        ("t", "01:00:00.0001", r" \(as in 12:30:00, with parts of a second down to ms\)"),
+        ("d", "00:01:30", r" \(write a whole number of s\)"),
+        ("raw", "ab!", r" \(write hexadecimal digits, as in 01ff\)"),
+    ]:
+        done = run("lookup", "--build", build, "--on", key, text)
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert re.fullmatch(rf".*is no value of key '{key}', which has type [\w\[\]]+{form}\n", done.stderr.decode())
+    missing = run("lookup", "--build", build, "--on", "t", "02:00", "01:00", "--format", "csv", "--columns", "n")
+    assert (missing.returncode, missing.stdout) == (0, b"n\n18\n")
+    assert missing.stderr == b"prejoin lookup: no row for 02:00:00\n"
+    # JSON has no NaN and no infinities.
+    lines = ran("lookup", "--build", build, "--on", "n", "18", "7", "--format", "json").decode().splitlines()
+    rows = [json.loads(line, parse_constant=lambda text: pytest.fail(text)) for line in lines]
+    assert [(row["x"], row["many"]) for row in rows] == [(1.5, [None, 1.0]), (None, [])]
+
+
 # ---- what goes wrong
 
 
@@ -299,6 +359,17 @@ def test_types_that_change_in_a_csv_stream(files: Path) -> None:
     assert (files / "out.csv").read_text().endswith('\n1,"text","ada",\n')
 
 
+def test_a_key_that_a_header_repeats(tmp_path: Path) -> None:
+    (tmp_path / "twice.csv").write_text("id,id,v\n1,2,3\n")
+    (tmp_path / "once.csv").write_text("id,w\n1,2\n")
+    for build, probe, side in (("twice", "once", "build"), ("once", "twice", "probe")):
+        done = run(
+            "join", "--build", f"{build}.csv", "--probe", f"{probe}.csv", "--on", "id", "--out", "-", cwd=tmp_path
+        )
+        text = f"the {side} has more than one column 'id', a key; rename all but one in the file"
+        assert (done.returncode, done.stderr.decode()) == (1, f"prejoin join: error: {text}\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -311,7 +382,14 @@ def test_types_that_change_in_a_csv_stream(files: Path) -> None:
             "invalid choice: 'outer'",
         ),
         (["join", "--build", "a", "--probe", "b", "--out", "c", "--memory-limit", "lots"], "no size such as 500MB"),
-        (["join", "--build", "a", "--probe", "b", "--out", "c", "--batch-size", "0"], "at least 1"),
+        (["join", "--build", "a", "--probe", "b", "--out", "c", "--batch-size", "0"], "from 1 to"),
+        (
+            ["join", "--build", "a", "--probe", "b", "--out", "c", "--threads", "9" * 11],
+            "no whole number from 1 to 1024",
+        ),
+        (["join", "--build", "a", "--probe", "b", "--out", "c", "--limit", "9" * 5000], "is no whole number from 0"),
+        (["join", "--build", "a", "--probe", "b", "--out", "c", "--memory-limit", "9" * 400], "is more than"),
+        (["prepare", "--build", "a", "--on", "a", "--out", "-"], "takes no standard output"),
         (["lookup", "--build", "a.csv", "--on", "a"], "give keys, or a file of them"),
         (["join", "--build", "a.prejoin", "b.csv", "--probe", "b", "--out", "c"], "takes one .prejoin file"),
     ],
@@ -358,6 +436,49 @@ def test_an_output_keeps_its_place(files: Path) -> None:
     assert (files / "events.parquet").stat().st_mode & 0o777 in (0o666 & ~mask, 0o644)
     ran(*base, "--probe", files / "events.parquet", "--out", files / "new.csv")
     assert (files / "new.csv").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_pipe_is_written_in_place(files: Path) -> None:
+    """A named pipe is not replaced by a file, nor is one that only /dev/fd names."""
+    base = ["join", "--build", files / "users.parquet", "--probe", files / "events.parquet", "--on", "id"]
+    want = prejoin.join(EVENTS, USERS, on="id")
+    fifo = files / "fifo"
+    os.mkfifo(fifo)
+    for format in FORMATS:
+        with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+            ran(*base, "--out", fifo, "--out-format", format)
+            assert read(reader.communicate(timeout=30)[0], format).cast(want.schema).equals(want)
+        assert fifo.is_fifo()
+    os.rename(fifo, fifo := files / "fifo.csv.gz")
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+        ran(*base, "--out", fifo)
+        assert gzip.decompress(reader.communicate(timeout=30)[0]) == ran(*base, "--out", "-")
+    assert ran(*base, "--out", "/dev/stdout", "--out-format", "csv") == ran(*base, "--out", "-")
+    assert sorted(os.listdir(files)) == ["events.parquet", "fifo.csv.gz", "users.parquet"]
+
+
+def test_closed_standard_streams(files: Path) -> None:
+    base = [sys.executable, "-m", "prejoin"]
+    join = [*base, "join", "--build", files / "users.parquet", "--probe", files / "events.parquet", "--on", "id"]
+
+    def closed(stream: str, *command: object) -> subprocess.CompletedProcess[bytes]:
+        shell = ["sh", "-c", f'exec "$@" {stream}', "sh", *map(str, command)]
+        return subprocess.run(shell, capture_output=True, timeout=60, check=False)
+
+    for command in (
+        [*join, "--out", "-"],
+        [*join, "--out", files / "out.csv", "--explain"],
+        [*base, "lookup", "--build", files / "users.parquet", "--on", "id", "1"],
+    ):
+        done = closed(">&-", *command)
+        assert done.returncode == 1
+        assert re.fullmatch(rb"prejoin \w+: error: standard output is closed\n", done.stderr)
+    for stream in (">&-", "2>&-", "<&-"):
+        done = closed(stream, *join, "--out", files / "out.csv")
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    # What belongs to standard error does not go to standard output.
+    missing = closed("2>&-", *base, "lookup", "--build", files / "users.parquet", "--on", "id", "9", "--format", "csv")
+    assert (missing.returncode, missing.stdout) == (1, b"id,name,score\n")
 
 
 # ---- signals, pipes, terminals
@@ -477,6 +598,34 @@ def test_prepare_then_join_and_lookup(files: Path) -> None:
     assert sorted(os.listdir(files)) == ["events.parquet", "users.parquet", "users.prejoin", "wrong.prejoin"]
 
 
+def test_a_saved_build_keeps_its_rules(files: Path) -> None:
+    """Options that a saved build cannot follow are refused; those that agree with it are not."""
+    prepared: list[tuple[str, list[str]]] = [
+        ("all", []),
+        ("first", ["--keep", "first"]),
+        ("null", ["--null-equal"]),
+    ]
+    for name, options in prepared:
+        ran("prepare", "--build", files / "users.parquet", "--on", "id", *options, "--out", files / f"{name}.prejoin")
+    commands: list[list[Any]] = [
+        ["join", "--probe", files / "events.parquet", "--out", files / "out.csv"],
+        ["lookup", "1"],
+        ["prepare", "--out", files / "again.prejoin"],
+    ]
+    for command in commands:
+        for name, option, text in (
+            ("all", ["--keep", "last"], "with several rows of some keys; drop --keep last"),
+            ("first", ["--null-equal"], "for null keys that match nothing; drop --null-equal"),
+        ):
+            done = run(*command, "--build", files / f"{name}.prejoin", *option)
+            assert (done.returncode, done.stdout) == (1, b"")
+            assert done.stderr.decode() == (
+                f"prejoin {command[0]}: error: {files / name}.prejoin: is prepared already, {text}\n"
+            )
+        for name, option in (("first", ["--keep", "last"]), ("null", ["--null-equal", "--keep", "all"])):
+            ran(*command, "--build", files / f"{name}.prejoin", *option)
+
+
 def test_inspect_tells_what_a_file_holds(files: Path) -> None:
     saved = files / "users.prejoin"
     ran("prepare", "--build", files / "users.parquet", "--on", "id", "--out", saved)
@@ -496,6 +645,17 @@ def test_where_is_sql(files: Path) -> None:
     # The condition's columns are read though nobody selects them.
     some = read(ran(*base, "--where", where, "--select", "at,name"), "arrows")
     assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=where, select=["at", "name"]))
+    # Positions are those of the file, whatever is selected.
+    for where, named in (
+        ("probe[2] > 4", "probe.score > 4"),
+        ("probe [1] = 'x' and build[2] > 1", "probe.at = 'x' and build.score > 1"),
+        ("\"probe\"[1] <> 'probe[0]' and build[2] < probe[2]", "probe.at <> 'probe[0]' and build.score < probe.score"),
+    ):
+        some = read(ran(*base, "--where", where, "--select", "name"), "arrows")
+        assert some.num_rows > 0
+        assert some.equals(prejoin.join(EVENTS, USERS, on="id", where=named, select=["name"]))
+        semi = read(ran(*base, "--where", where, "--how", "build_semi"), "arrows")
+        assert semi.equals(prejoin.join(EVENTS, USERS, on="id", where=named, how="build_semi"))
     wrong = run(*base, "--where", "probe.scor > 1")
     assert wrong.returncode == 1
     assert b'no column "scor"' in wrong.stderr
