@@ -337,6 +337,13 @@ impl Expr {
         }
     }
 
+    /// Whether some column is named by its position, which changes where columns are left out.
+    #[cfg(feature = "python")]
+    pub(crate) fn has_positions(&self) -> bool {
+        matches!(self, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. }))
+            || self.children().into_iter().any(Expr::has_positions)
+    }
+
     /// Where an SQL text has the first of its columns.
     pub(super) fn at(&self) -> Option<&TextPosition> {
         match self {

@@ -394,7 +394,9 @@ fn plan_join(
     let tested = predicate.iter().flat_map(|predicate| predicate.columns());
     let tested = tested.filter(|(side, _)| *side == Side::Probe).map(|&(_, column)| column);
     let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
-    let read: BTreeSet<usize> = probe_keys.iter().copied().chain(tested).chain(given).collect();
+    // A position in the condition is one of all columns.
+    let all = 0..if options.predicate.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
+    let read: BTreeSet<usize> = probe_keys.iter().copied().chain(tested).chain(given).chain(all).collect();
     let read: Vec<usize> = read.into_iter().collect();
     let keys: Vec<usize> = on.iter().map(|(key, _)| *key).collect();
     let (probe_keys, columns) = match read.len() == probes {

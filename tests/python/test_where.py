@@ -526,3 +526,13 @@ def test_dictionaries_of_a_row_with_many_candidates(where: str) -> None:
     encoded = pa.table({"k": plain["k"], "p": plain["p"].dictionary_encode(), "q": plain["q"].dictionary_encode()})
     joined = prejoin.join(encoded, build, where=where)
     assert joined.to_pydict() == prejoin.join(plain, build, where=where).to_pydict()
+
+
+@pytest.mark.parametrize("how", ["inner", "semi", "build_semi", "build_anti", "left"])
+def test_positions_count_all_columns(how: Any) -> None:
+    build = prejoin.prepare(pa.table({"k": [1, 2, 3]}), "k")
+    probe = pa.table({"a": [1, 1, 1], "b": [0, 0, 5], "k": [1, 2, 3], "c": [7, 8, 9]})
+    select = ["k"]
+    by_name = prejoin.join(probe, build, how=how, where="probe.b > 3", select=select)
+    joined = prejoin.join(probe, build, how=how, where="probe[1] > 3", select=select)
+    assert joined.to_pydict() == by_name.to_pydict()
