@@ -97,7 +97,7 @@ Key: TypeAlias = Union[str, int, "Expr"]
 
 
 Keys: TypeAlias = Any
-"""Any number of keys: a list of values or tuples, an array or series, a mapping of names to either, or a table."""
+"""Any number of keys: an iterable of values or tuples, an array or series, a mapping of names to either, or a table."""
 
 
 class Estimate(TypedDict):

@@ -7,11 +7,11 @@ use arrow_buffer::BooleanBuffer;
 use arrow_schema::{Field, Schema};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
 
 use super::errors::{plan, type_error};
 use super::interchange::{batch_from_python, is_a, type_name};
-use super::values::typed;
+use super::values::{by_pyarrow, typed};
 use crate::build::{PreparedBuild, names};
 use crate::error::Error;
 use crate::index::{Coerced, key_type};
@@ -34,7 +34,7 @@ impl Column {
     }
 }
 
-/// Any number of keys: a list of values (of tuples where there are several key columns), an array, a mapping of names to
+/// Any number of keys: an iterable of values (of tuples where there are several key columns), an array, a mapping of names to
 /// either, or a table with the key columns.
 pub(super) fn keys(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
@@ -71,9 +71,10 @@ fn name(build: &PreparedBuild, key: usize) -> &str {
 /// Values of key `key`.
 fn values(build: &PreparedBuild, key: usize, values: &[Bound<'_, PyAny>]) -> PyResult<Column> {
     let indexed = key_type(build.schema().field(build.keys()[key]).data_type());
-    Ok(match typed(values, &indexed)? {
+    let name = name(build, key);
+    Ok(match typed(values, &indexed, name)? {
         Some(typed) => Column::Typed(typed),
-        None => Column::Array(super::values::by_pyarrow(values, &indexed, name(build, key))?),
+        None => Column::Array(by_pyarrow(values, &indexed, name)?),
     })
 }
 
@@ -110,17 +111,28 @@ fn of_values(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> 
     Ok(of_columns(build, columns)?)
 }
 
+/// True for a set, a range, a generator and the like; a text is one key, and so is a mapping.
+fn is_iterable(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let one = given.is_instance_of::<PyString>()
+        || given.is_instance_of::<PyBytes>()
+        || given.is_instance_of::<PyByteArray>()
+        || given.cast::<PyMapping>().is_ok()
+        || is_a(given, "pyarrow", "Scalar")?
+        || is_a(given, "numpy", "generic")?;
+    Ok(!one && given.hasattr(intern!(given.py(), "__iter__"))?)
+}
+
 fn of_mapping(build: &PreparedBuild, given: &Bound<'_, PyDict>) -> PyResult<Keys> {
     let column = |key| -> PyResult<Column> {
         let Some(column) = given.get_item(name(build, key))? else {
             return Err(plan(format!("the keys have no column {:?}", name(build, key))));
         };
-        if column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>() {
-            let rows: Vec<Bound<'_, PyAny>> = column.try_iter()?.collect::<PyResult<_>>()?;
-            return values(build, key, &rows);
-        }
         match array_of(&column)? {
             Some(array) => Ok(Column::Array(one_column(&array)?)),
+            None if is_iterable(&column)? => {
+                let rows: Vec<Bound<'_, PyAny>> = column.try_iter()?.collect::<PyResult<_>>()?;
+                values(build, key, &rows)
+            }
             None => Err(type_error(format!(
                 "key column {:?} is a list or an array, {} was given",
                 name(build, key),
@@ -189,9 +201,12 @@ fn of_table(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
     }
     let tabular = given.hasattr(intern!(py, "__arrow_c_stream__"))? || is_a(given, "pandas", "DataFrame")?;
     if !tabular && !given.hasattr(intern!(py, "__arrow_c_array__"))? {
+        if is_iterable(given)? {
+            return of_values(build, given);
+        }
         return Err(type_error(format!(
-            "keys are a list of keys, an array, or a table with the key columns; {} was given (for one key, give a list \
-             of one)",
+            "keys are a list of keys or another iterable, an array, or a table with the key columns; {} was given (for \
+             one key, give a list of one)",
             given.repr().map_or_else(|_| type_name(given), |repr| repr.to_string())
         )));
     }

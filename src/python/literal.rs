@@ -5,6 +5,7 @@ use arrow_buffer::i256;
 use arrow_schema::TimeUnit;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use super::errors::{plan, type_error};
@@ -92,6 +93,9 @@ fn numpy(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     let py = value.py();
     let (point, span) = (is_a(value, "numpy", "datetime64")?, is_a(value, "numpy", "timedelta64")?);
     if point || span {
+        if py.import("numpy")?.call_method1("isnat", (value,))?.is_truthy()? {
+            return Ok(Literal::Null);
+        }
         let (unit, _): (String, u32) =
             py.import("numpy")?.call_method1("datetime_data", (value.getattr("dtype")?,))?.extract()?;
         // The units that Arrow has.
@@ -120,20 +124,32 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
 
 /// An instant if the value has a zone, else local time.
 fn timestamp(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
-    let py = value.py();
-    // pandas' NaT is a datetime that differs from itself.
-    if value.ne(value)? {
+    if is_nat(value)? {
         return Ok(Literal::Null);
     }
-    let module = py.import("datetime")?;
-    let zoned = !value.call_method0(intern!(py, "utcoffset"))?.is_none();
-    let options = PyDict::new(py);
-    if zoned {
+    let (nanos, zoned) = since_epoch(value)?;
+    let (count, unit) = count(value, nanos)?;
+    Ok(Literal::Timestamp { value: count, unit, zone: zoned.then(|| "UTC".into()) })
+}
+
+/// pandas' NaT is a datetime that differs from itself.
+pub(super) fn is_nat(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_a(value, "datetime", "datetime")? && value.ne(value)?)
+}
+
+/// Nanoseconds of a datetime since 1970, and whether it has a zone: then they are those of UTC.
+pub(super) fn since_epoch(value: &Bound<'_, PyAny>) -> PyResult<(i128, bool)> {
+    static EPOCHS: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    let py = value.py();
+    let [local, utc] = EPOCHS.get_or_try_init(py, || -> PyResult<_> {
+        let module = py.import("datetime")?;
+        let (class, options) = (module.getattr("datetime")?, PyDict::new(py));
         options.set_item("tzinfo", module.getattr("timezone")?.getattr("utc")?)?;
-    }
-    let epoch = module.getattr("datetime")?.call((1970, 1, 1), Some(&options))?;
-    let (value, unit) = span(&value.sub(epoch)?)?;
-    Ok(Literal::Timestamp { value, unit, zone: zoned.then(|| "UTC".into()) })
+        Ok([class.call1((1970, 1, 1))?.unbind(), class.call((1970, 1, 1), Some(&options))?.unbind()])
+    })?;
+    let zoned = !value.call_method0(intern!(py, "utcoffset"))?.is_none();
+    let epoch = if zoned { utc } else { local };
+    Ok((nanos(&value.sub(epoch)?)?, zoned))
 }
 
 fn time(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
@@ -147,28 +163,52 @@ fn time(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
 
 /// A timedelta in microseconds, or in nanoseconds where pandas' own has some.
 fn span(value: &Bound<'_, PyAny>) -> PyResult<(i64, TimeUnit)> {
-    let part = |name: &str| value.getattr(name)?.extract::<i128>();
-    let micros = (part("days")? * 86_400 + part("seconds")?) * 1_000_000 + part("microseconds")?;
-    let nanos: i128 = match value.getattr_opt("nanoseconds")? {
-        Some(nanos) => nanos.extract()?,
-        None => 0,
-    };
-    let (count, unit) = match nanos {
-        0 => (micros, TimeUnit::Microsecond),
-        nanos => (micros * 1000 + nanos, TimeUnit::Nanosecond),
+    count(value, nanos(value)?)
+}
+
+fn count(value: &Bound<'_, PyAny>, nanos: i128) -> PyResult<(i64, TimeUnit)> {
+    let (count, unit) = match nanos % 1000 {
+        0 => (nanos / 1000, TimeUnit::Microsecond),
+        _ => (nanos, TimeUnit::Nanosecond),
     };
     let count = i64::try_from(count).map_err(|_| plan(format!("{value} does not fit 64 bits of {unit:?}s")))?;
     Ok((count, unit))
 }
 
-fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
-    let refused = || plan(format!("the decimal {value} does not fit: at most 76 digits, at most 76 after the point"));
+/// Nanoseconds of a timedelta, pandas' own among them.
+pub(super) fn nanos(value: &Bound<'_, PyAny>) -> PyResult<i128> {
+    let py = value.py();
+    let part = |name: &Bound<'_, PyString>| value.getattr(name)?.extract::<i64>().map(i128::from);
+    let seconds = part(intern!(py, "days"))? * 86_400 + part(intern!(py, "seconds"))?;
+    let nanos = match value.getattr_opt(intern!(py, "nanoseconds"))? {
+        Some(nanos) => nanos.extract::<i64>()?,
+        None => 0,
+    };
+    Ok((seconds * 1_000_000 + part(intern!(py, "microseconds"))?) * 1000 + i128::from(nanos))
+}
+
+/// The number `digits * 10^exponent`.
+pub(super) struct Digits {
+    pub(super) negative: bool,
+    /// Each from 0 to 9, the highest first.
+    pub(super) digits: Vec<u8>,
+    pub(super) exponent: i64,
+}
+
+/// The digits of a `decimal.Decimal`; None for infinities and NaN.
+pub(super) fn digits(value: &Bound<'_, PyAny>) -> PyResult<Option<Digits>> {
     let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
         value.call_method0(intern!(value.py(), "as_tuple"))?.extract()?;
-    let Ok(exponent) = exponent.extract::<i64>() else {
+    let exponent = exponent.extract().ok();
+    Ok(exponent.map(|exponent| Digits { negative: negative == 1, digits, exponent }))
+}
+
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
+    let refused = || plan(format!("the decimal {value} does not fit: at most 76 digits, at most 76 after the point"));
+    let Some(Digits { negative, digits, exponent }) = digits(value)? else {
         return Err(plan(format!("the decimal {value} is no number; compare with float('nan') or float('inf')")));
     };
-    let mut text = if negative == 1 { "-".to_owned() } else { String::new() };
+    let mut text = if negative { "-".to_owned() } else { String::new() };
     text.extend(digits.iter().map(|&digit| char::from(b'0' + digit)));
     let zeros = usize::try_from(exponent.max(0)).ok().filter(|zeros| *zeros <= 76).ok_or_else(refused)?;
     text.extend(std::iter::repeat_n('0', zeros));

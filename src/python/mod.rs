@@ -7,6 +7,7 @@
 
 mod arguments;
 mod config;
+mod decimals;
 mod dynamic_filter;
 mod errors;
 mod execution;
@@ -26,6 +27,7 @@ mod session;
 mod shutdown;
 mod signals;
 mod source;
+mod temporal;
 mod values;
 
 use pyo3::prelude::*;

@@ -202,8 +202,9 @@ impl PyPreparedBuild {
 
     /// One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
     ///
-    /// keys: a list of keys (of tuples where there are several key columns), an array or series, a mapping of key names
-    ///     to lists or arrays, or a table with the key columns; by position where it has none of their names.
+    /// keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
+    ///     mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
+    ///     their names.
     /// columns: names of build columns, all by default.
     /// keep: "first" or "last" row of a key, where some key has several.
     ///

@@ -6,29 +6,32 @@ use arrow_array::builder::{BinaryViewBuilder, GenericBinaryBuilder, GenericStrin
 use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, OffsetSizeTrait, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
-use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
-use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
 
+use super::decimals::decimals;
 use super::errors::plan;
-use super::interchange::PySchema;
+use super::interchange::{PySchema, is_a, type_name};
 use super::keys::one_column;
+use super::temporal::temporal;
 use crate::error::Error;
 use crate::index::Coerced;
 
+type Half = <Float16Type as ArrowPrimitiveType>::Native;
+
 /// One value on its way into an array.
-enum Cell<T> {
+pub(super) enum Cell<T> {
     Value(T),
     Null,
     /// No value of the type equals it.
     Missing,
 }
 
-/// `values` as an array of `data_type` with the ones that it cannot hold; None where pyarrow has to read them.
-pub(super) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType) -> PyResult<Option<Coerced>> {
+/// `values` of key `name` as an array of `data_type` with the ones that it cannot hold; None where pyarrow has to read them.
+pub(super) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Option<Coerced>> {
     Ok(match data_type {
         DataType::Int8 => integers::<Int8Type>(values)?,
         DataType::Int16 => integers::<Int16Type>(values)?,
@@ -38,16 +41,28 @@ pub(super) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType) -> PyResu
         DataType::UInt16 => integers::<UInt16Type>(values)?,
         DataType::UInt32 => integers::<UInt32Type>(values)?,
         DataType::UInt64 => integers::<UInt64Type>(values)?,
-        DataType::Float32 => primitives::<Float32Type>(values, |value| {
-            float(value).map(|cell| cell.and_then(|v| Some(v as f32).filter(|&f| f64::from(f) == v || v.is_nan())))
+        DataType::Float16 => floats::<Float16Type>(values, |v| {
+            let narrow = Half::from_f64(v);
+            (narrow.to_f64(), narrow)
         })?,
-        DataType::Float64 => primitives::<Float64Type>(values, float)?,
+        DataType::Float32 => floats::<Float32Type>(values, |v| (f64::from(v as f32), v as f32))?,
+        DataType::Float64 => floats::<Float64Type>(values, |v| (v, v))?,
+        DataType::Decimal32(..) => decimals::<Decimal32Type>(values, data_type, name)?,
+        DataType::Decimal64(..) => decimals::<Decimal64Type>(values, data_type, name)?,
+        DataType::Decimal128(..) => decimals::<Decimal128Type>(values, data_type, name)?,
+        DataType::Decimal256(..) => decimals::<Decimal256Type>(values, data_type, name)?,
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Timestamp(..)
+        | DataType::Duration(_) => temporal(values, data_type, name)?,
         DataType::Boolean => booleans(values),
         DataType::Utf8 => strings::<i32>(values)?,
         DataType::LargeUtf8 => strings::<i64>(values)?,
         DataType::Utf8View => {
             let mut array = StringViewBuilder::with_capacity(values.len());
-            texts(values, |text| array.append_option(text))?.then(|| Coerced::exact(Arc::new(array.finish())))
+            texts(values, |text| array.append_option(text))?.map(|missing| coerced(Arc::new(array.finish()), &missing))
         }
         DataType::Binary => binaries::<i32>(values),
         DataType::LargeBinary => binaries::<i64>(values),
@@ -65,11 +80,7 @@ pub(super) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
     let Some(py) = values.first().map(Bound::py) else { return Ok(arrow_array::new_empty_array(data_type)) };
     let pyarrow = py.import(intern!(py, "pyarrow"))?;
     let list = PyList::new(py, values)?;
-    // Asked for these types, pyarrow is exact; asked for times and dates, it cuts what does not fit.
-    let exact = data_type.is_nested()
-        || data_type.is_decimal()
-        || matches!(data_type, DataType::Float16 | DataType::Interval(_));
-    if exact {
+    if data_type.is_nested() || matches!(data_type, DataType::Interval(_)) {
         let schema = Arc::new(Schema::new(vec![Field::new(name, data_type.clone(), true)]));
         let field = PySchema::new(py, schema)?.object(py).call_method1(intern!(py, "field"), (0,))?;
         let options = PyDict::new(py);
@@ -85,12 +96,13 @@ pub(super) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
         true => plan(format!("key {name:?} has type {data_type}; what was given is no such key: {error}")),
         false => error,
     })?;
-    let array = one_column(&array)?;
-    // A date is a day to Python.
-    match (data_type, array.data_type()) {
-        (DataType::Date64, DataType::Date32) => Ok(cast(&array, data_type).map_err(Error::from)?),
-        _ => Ok(array),
-    }
+    one_column(&array)
+}
+
+/// Says that `value` is of another kind than key `name`.
+pub(super) fn refused(value: &Bound<'_, PyAny>, data_type: &DataType, name: &str) -> PyErr {
+    let given = value.repr().map_or_else(|_| type_name(value), |repr| repr.to_string());
+    plan(format!("key {name:?} has type {data_type}; {given} is no such key"))
 }
 
 /// pyarrow says that the values do not suit; anything else, such as Ctrl-C, is no answer.
@@ -103,7 +115,7 @@ fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
 }
 
 impl<T> Cell<T> {
-    fn and_then<U>(self, f: impl FnOnce(T) -> Option<U>) -> Cell<U> {
+    pub(super) fn and_then<U>(self, f: impl FnOnce(T) -> Option<U>) -> Cell<U> {
         match self {
             Cell::Value(value) => f(value).map_or(Cell::Missing, Cell::Value),
             Cell::Null => Cell::Null,
@@ -112,15 +124,16 @@ impl<T> Cell<T> {
     }
 }
 
-/// The values that `read` accepts; None where it refuses one.
-fn primitives<T: ArrowPrimitiveType>(
+/// The values that `read` accepts as an array of `data_type`, which `T` stands for; None where it refuses one.
+pub(super) fn primitives<T: ArrowPrimitiveType>(
     values: &[Bound<'_, PyAny>],
-    read: impl Fn(&Bound<'_, PyAny>) -> Option<Cell<T::Native>>,
+    data_type: &DataType,
+    read: impl Fn(&Bound<'_, PyAny>) -> PyResult<Option<Cell<T::Native>>>,
 ) -> PyResult<Option<Coerced>> {
     let mut natives = Vec::with_capacity(values.len());
     let (mut nulls, mut missing): (Vec<u32>, Vec<u32>) = (vec![], vec![]);
     for (row, value) in values.iter().enumerate() {
-        let Some(cell) = read(value) else { return Ok(None) };
+        let Some(cell) = read(value)? else { return Ok(None) };
         natives.push(match cell {
             Cell::Value(native) => native,
             Cell::Null => {
@@ -134,8 +147,14 @@ fn primitives<T: ArrowPrimitiveType>(
         });
     }
     let valid = (!nulls.is_empty()).then(|| NullBuffer::new(!&set(&nulls, values.len())));
-    let keys = Arc::new(PrimitiveArray::<T>::new(natives.into(), valid));
-    Ok(Some(Coerced { keys, missing: (!missing.is_empty()).then(|| set(&missing, values.len())) }))
+    let keys = PrimitiveArray::<T>::new(natives.into(), valid).with_data_type(data_type.clone());
+    Ok(Some(coerced(Arc::new(keys), &missing)))
+}
+
+/// `keys` but for the `missing` rows.
+fn coerced(keys: ArrayRef, missing: &[u32]) -> Coerced {
+    let rows = keys.len();
+    Coerced { keys, missing: (!missing.is_empty()).then(|| set(missing, rows)) }
 }
 
 fn set(rows: &[u32], len: usize) -> BooleanBuffer {
@@ -148,7 +167,18 @@ fn integers<T: ArrowPrimitiveType>(values: &[Bound<'_, PyAny>]) -> PyResult<Opti
 where
     T::Native: TryFrom<i128>,
 {
-    primitives::<T>(values, |value| integer(value).map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
+    primitives::<T>(values, &T::DATA_TYPE, |value| {
+        Ok(integer(value).map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
+    })
+}
+
+/// `narrow` gives the nearest float of the type, and its value.
+fn floats<T: ArrowPrimitiveType>(
+    values: &[Bound<'_, PyAny>],
+    narrow: impl Fn(f64) -> (f64, T::Native),
+) -> PyResult<Option<Coerced>> {
+    let exact = |v: f64| Some(narrow(v)).filter(|&(value, _)| value == v || v.is_nan()).map(|(_, native)| native);
+    primitives::<T>(values, &T::DATA_TYPE, |value| Ok(float(value)?.map(|cell| cell.and_then(exact))))
 }
 
 /// An int, or an integer of another library.
@@ -169,18 +199,25 @@ fn integer(value: &Bound<'_, PyAny>) -> Option<Cell<i128>> {
 }
 
 /// A float, or an int that one equals.
-fn float(value: &Bound<'_, PyAny>) -> Option<Cell<f64>> {
+fn float(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell<f64>>> {
     if value.is_none() {
-        return Some(Cell::Null);
+        return Ok(Some(Cell::Null));
     }
     if let Ok(value) = value.cast::<PyFloat>() {
-        return Some(Cell::Value(value.value()));
+        return Ok(Some(Cell::Value(value.value())));
     }
-    if !value.is_instance_of::<PyInt>() {
-        return None;
+    if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
+        // Python rounds the int to a float, and compares the two exactly.
+        return Ok(Some(match value.extract::<f64>() {
+            Ok(float) if value.eq(float)? => Cell::Value(float),
+            _ => Cell::Missing,
+        }));
     }
-    let exact = |v: i128| Some(v as f64).filter(|&f| f as i128 == v);
-    integer(value).map(|cell| cell.and_then(exact))
+    // Each of these is a float of 64 bits as well.
+    match is_a(value, "numpy", "float16")? || is_a(value, "numpy", "float32")? {
+        true => Ok(Some(Cell::Value(value.extract()?))),
+        false => Ok(None),
+    }
 }
 
 fn booleans(values: &[Bound<'_, PyAny>]) -> Option<Coerced> {
@@ -192,16 +229,23 @@ fn booleans(values: &[Bound<'_, PyAny>]) -> Option<Coerced> {
     Some(Coerced::exact(Arc::new(BooleanArray::from(values))))
 }
 
-/// Gives each text to `append`; false where one is something else.
-fn texts(values: &[Bound<'_, PyAny>], mut append: impl FnMut(Option<&str>)) -> PyResult<bool> {
-    for value in values {
-        match value.cast::<PyString>() {
-            Ok(text) => append(Some(text.to_str()?)),
+/// Gives each text to `append`, and the rows of those that are no UTF-8, such as lone surrogates, back; None where a value
+/// is something else.
+fn texts(values: &[Bound<'_, PyAny>], mut append: impl FnMut(Option<&str>)) -> PyResult<Option<Vec<u32>>> {
+    let mut missing = vec![];
+    for (row, value) in values.iter().enumerate() {
+        match value.cast::<PyString>().map(|text| text.to_str()) {
+            Ok(Ok(text)) => append(Some(text)),
+            Ok(Err(error)) if error.is_instance_of::<PyUnicodeEncodeError>(value.py()) => {
+                missing.push(row as u32);
+                append(Some(""));
+            }
+            Ok(Err(error)) => return Err(error),
             Err(_) if value.is_none() => append(None),
-            Err(_) => return Ok(false),
+            Err(_) => return Ok(None),
         }
     }
-    Ok(true)
+    Ok(Some(missing))
 }
 
 /// Gives each byte string to `append`; false where one is something else.
@@ -220,14 +264,12 @@ fn bytes(values: &[Bound<'_, PyAny>], mut append: impl FnMut(Option<&[u8]>)) -> 
 
 fn strings<O: OffsetSizeTrait>(values: &[Bound<'_, PyAny>]) -> PyResult<Option<Coerced>> {
     let mut size = 0usize;
-    let all = texts(values, |text| size = size.saturating_add(text.map_or(0, str::len)))?;
+    let missing = texts(values, |text| size = size.saturating_add(text.map_or(0, str::len)))?;
     // pyarrow says what is wrong with more than offsets reach.
-    if !all || O::from_usize(size).is_none() {
-        return Ok(None);
-    }
+    let Some(missing) = missing.filter(|_| O::from_usize(size).is_some()) else { return Ok(None) };
     let mut array = GenericStringBuilder::<O>::with_capacity(values.len(), size);
     texts(values, |text| array.append_option(text))?;
-    Ok(Some(Coerced::exact(Arc::new(array.finish()))))
+    Ok(Some(coerced(Arc::new(array.finish()), &missing)))
 }
 
 fn binaries<O: OffsetSizeTrait>(values: &[Bound<'_, PyAny>]) -> Option<Coerced> {
@@ -256,6 +298,5 @@ fn fixed(values: &[Bound<'_, PyAny>], width: i32) -> PyResult<Option<Coerced>> {
         return Ok(None);
     }
     let keys = FixedSizeBinaryArray::try_from_sparse_iter_with_size(cells.into_iter(), width).map_err(Error::from)?;
-    let missing = (!missing.is_empty()).then(|| set(&missing, values.len()));
-    Ok(Some(Coerced { keys: Arc::new(keys), missing }))
+    Ok(Some(coerced(Arc::new(keys), &missing)))
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import datetime as dt
 import decimal
 import math
@@ -135,6 +136,8 @@ def test_indices_are_those_of_the_join(how: Any) -> None:
 FORMS: list[Callable[[pa.Array], Any]] = [
     pa.Array.to_pylist,
     lambda keys: tuple(keys.to_pylist()),
+    lambda keys: dict.fromkeys(keys.to_pylist()).keys(),
+    lambda keys: {"id": dict.fromkeys(keys.to_pylist()).keys()},
     lambda keys: keys,
     lambda keys: keys.cast(pa.uint8()),
     lambda keys: keys.dictionary_encode(),
@@ -194,38 +197,116 @@ def test_several_keys_in_many_forms() -> None:
         (pa.int8(), [1], [300, -129, 2**64, -(2**70)], [1.0, "1", True, b"1", dt.date(2024, 1, 1)]),
         (pa.uint64(), [2**64 - 1], [-1, 2**64], [1.5, False]),
         # An int is the float it equals, and no other.
-        (pa.float64(), [2.0**53], [2**53 + 1, 10**400], ["1", True]),
-        (pa.float32(), [0.5], [0.1, 1e300], ["1"]),
-        (pa.string(), ["1"], ["2"], [1, b"1"]),
+        (pa.float64(), [2.0**53, 2.0**70], [2**53 + 1, 2**70 + 1, 10**400], ["1", True]),
+        (pa.float32(), [0.5, np.float16(0.25)], [0.1, 1e300, np.float32(0.1)], ["1", True]),
+        (pa.float16(), [np.float16(0.1), math.inf, 2048], [1e300, 0.1, 2049, 2**53 + 1, 10**400], ["1", True]),
+        (pa.string(), ["1"], ["2", "\ud800"], [1, b"1"]),
+        (pa.large_string(), ["1", ""], ["\ud800"], [1]),
+        (pa.string_view(), ["1", ""], ["\ud800"], [1]),
         (pa.binary(2), [b"ab"], [b"a", b"abc", b""], ["ab"]),
         (pa.bool_(), [True], [False], [1, 0, "True"]),
         # Nothing is cut to fit.
         (pa.date32(), [dt.date(2024, 1, 1)], [dt.date(2024, 1, 2)], [dt.datetime(2024, 1, 1), "2024-01-01", 19723]),
-        (pa.time32("s"), [dt.time(1)], [dt.time(1, 0, 0, 5)], ["01:00", 3600]),
+        (pa.time32("s"), [dt.time(1)], [dt.time(1, 0, 0, 5)], ["01:00", 3600, dt.time(1, tzinfo=dt.timezone.utc)]),
+        (pa.time64("ns"), [dt.time(1)], [dt.time(1, 0, 0, 5)], [dt.time(1, tzinfo=dt.timezone.utc)]),
         (
             pa.timestamp("s"),
             [dt.datetime(2024, 1, 1)],
             [dt.datetime(2024, 1, 1, 0, 0, 0, 1)],
             [dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), dt.date(2024, 1, 1)],
         ),
-        (pa.decimal128(5, 2), [decimal.Decimal("1.5")], [decimal.Decimal("1.501"), decimal.Decimal(10) ** 20], ["1.5"]),
+        (
+            pa.timestamp("ns"),
+            [pd.Timestamp(0), pd.Timestamp(-1), np.datetime64(7, "ns")],
+            [pd.Timestamp(1), np.datetime64(8, "ns"), dt.datetime.max, pd.NaT, np.datetime64("NaT")],
+            [pd.Timestamp(0, tz="UTC"), np.timedelta64(7, "ns"), 0],
+        ),
+        (
+            pa.timestamp("ns", "UTC"),
+            [pd.Timestamp(5, tz="UTC"), pd.Timestamp(1001, tz="Asia/Tokyo")],
+            [pd.Timestamp(6, tz="UTC"), pd.Timestamp(1000, tz="Asia/Tokyo"), pd.NaT],
+            [pd.Timestamp(5), np.datetime64(5, "ns")],
+        ),
+        (
+            pa.duration("ns"),
+            [pd.Timedelta(0), pd.Timedelta(-1), np.timedelta64(7, "ns")],
+            [pd.Timedelta(1), np.timedelta64(8, "ns"), dt.timedelta.max, pd.NaT, np.timedelta64("NaT", "s")],
+            [pd.Timestamp(0), 0],
+        ),
+        (pa.duration("s"), [dt.timedelta(999999999)], [dt.timedelta.max, pd.Timedelta(1)], [1]),
+        (
+            pa.decimal128(5, 2),
+            [decimal.Decimal("1.5"), 2, decimal.Decimal("-999.99")],
+            [
+                *(
+                    decimal.Decimal(text)
+                    for text in ["1.501", "NaN", "sNaN", "-Infinity", "1e999999", "1e-999999", "1000.25"]
+                ),
+                *(1000, 2**63, 10**40, -(10**5000), np.int64(3)),
+            ],
+            ["1.5", 1.5, True],
+        ),
+        (pa.decimal256(76, 0), [10**75, 3], [10**76, decimal.Decimal("0.1")], [1.0]),
+        (pa.decimal128(5, -2), [decimal.Decimal("1.5e3"), 0], [1550, 150], [1.0]),
     ],
 )
 def test_values_match_exactly_or_are_refused(
     data_type: pa.DataType, held: list[Any], absent: list[Any], refused: list[Any]
 ) -> None:
     """B3: keys that the type cannot hold are absent, keys of another kind are an error that names key and type."""
-    build = prejoin.prepare(pa.table({"id": pa.array(held, data_type)}), "id")
+    keys = pa.concat_arrays(pa.array([value], data_type) for value in held)
+    build = prejoin.prepare(pa.table({"id": keys}), "id")
     assert build.contains(held).to_pylist() == [True] * len(held)
+    for value in (*held, *keys.to_pylist()):
+        assert build.get(value) is not None, value
     for value in absent:
         assert build.get(value) is None, value
         assert build.contains([value, *held, None]).to_pylist() == [False, *[True] * len(held), False]
     for value in refused:
         for ask in (lambda value=value: build.get(value), lambda value=value: build.lookup([value])):
             with pytest.raises(
-                prejoin.PlanError, match=r'"id".*(Int8|UInt64|Float|Utf8|Binary|Bool|Date|Time|Decimal)'
+                prejoin.PlanError, match=r'"id".*(Int8|UInt64|Float|Utf8|Binary|Bool|Date|Time|Duration|Decimal)'
             ):
                 ask()
+
+
+def test_numpy_times_of_any_unit() -> None:
+    build = prejoin.prepare(pa.table({"id": pa.array([7200], pa.timestamp("s"))}), "id")
+    keys = [
+        np.datetime64(count, unit)
+        for count, unit in [(2, "h"), (120, "m"), (7200, "s"), (7200 * 10**9, "ns"), (1, "h")]
+    ]
+    assert build.contains(keys).to_pylist() == [True] * 4 + [False]
+    build = prejoin.prepare(pa.table({"id": pa.array([7 * 86_400_000], pa.duration("ms"))}), "id")
+    keys = [np.timedelta64(count, unit) for count, unit in [(1, "W"), (7, "D"), (168, "h"), (1, "D")]]
+    assert build.contains(keys).to_pylist() == [True] * 3 + [False]
+
+
+def test_decimals_of_any_scale_in_one_list() -> None:
+    """B3: each is asked by its own digits, zeros at their end or not."""
+    texts = ["1.5", "1000.25", "1.50000", "15e-1", "0.015e2", "-0", "1.5" + "0" * 90, "7e1"]
+    build = prejoin.prepare(
+        pa.table({"id": pa.array(map(decimal.Decimal, ["1.5", "0", "70"]), pa.decimal64(5, 2))}), "id"
+    )
+    assert build.contains([decimal.Decimal(text) for text in texts]).to_pylist() == [
+        text != "1000.25" for text in texts
+    ]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "null"),
+    [
+        (pa.timestamp("ns"), pd.NaT),
+        (pa.timestamp("s"), np.datetime64("NaT")),
+        (pa.duration("ms"), np.timedelta64("NaT")),
+        (pa.date32(), pd.NaT),
+    ],
+)
+def test_a_time_that_is_none_is_null(data_type: pa.DataType, null: Any) -> None:
+    build = prejoin.prepare(pa.table({"id": pa.array([None, 0], data_type)}), "id")
+    table, keys = build.to_table(), [null, build.to_table()["id"][1]]
+    assert prejoin.prepare(table, "id", null_equal=True).contains(keys).to_pylist() == [True, True]
+    assert build.contains(keys).to_pylist() == [False, True]
 
 
 def test_columns_and_errors() -> None:
@@ -239,8 +320,12 @@ def test_columns_and_errors() -> None:
         build.lookup([1], ["zz"])
     with pytest.raises(TypeError, match="columns is a list of column names"):
         build.lookup([1], "v")
-    with pytest.raises(TypeError, match="for one key, give a list"):
-        build.lookup(1)
+    for one in (1, "1", b"1", bytearray(1), pa.scalar([1]), np.str_("1"), collections.UserDict()):
+        with pytest.raises(TypeError, match="for one key, give a list"):
+            build.lookup(one)  # type: ignore[arg-type]
+    assert build.contains(range(3)).to_pylist() == [False, True, False]
+    assert build.contains(key for key in (2, 1)).to_pylist() == [False, True]
+    assert build.contains({1}).to_pylist() == build.contains(frozenset({1})).to_pylist() == [True]
     with pytest.raises(prejoin.PlanError, match="indices are those of pairs"):
         build.probe_indices([1], "semi")  # type: ignore[arg-type]
     with pytest.raises(prejoin.PlanError, match='keep="most" is no choice of rows'):
