@@ -162,8 +162,8 @@ impl<const L: usize> Table<L> {
         steps::count(|| hashes.len());
         let (directory, candidates): (&[u64], _) = (&self.directory, &mut candidates[..hashes.len()]);
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the processor has the features.
         let (read, n) = match is_wide && self.collide == 0 {
+            // SAFETY: the processor has the features.
             true => unsafe { super::avx512::candidates(directory, hashes, candidates) },
             false => (0, 0),
         };
