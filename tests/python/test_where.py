@@ -519,7 +519,9 @@ def test_methods_refuse_what_they_do_not_take() -> None:
             misuse()
 
 
-@pytest.mark.parametrize("where", ["'s' <= probe.p", "probe.p <> probe.p", "probe.p = probe.q", "probe.p in ('a', probe.q)"])
+@pytest.mark.parametrize(
+    "where", ["'s' <= probe.p", "probe.p <> probe.p", "probe.p = probe.q", "probe.p in ('a', probe.q)"]
+)
 def test_dictionaries_of_a_row_with_many_candidates(where: str) -> None:
     build = prejoin.prepare(pa.table({"k": [1] * 1100}), "k")
     plain = pa.table({"k": [1] * 4, "p": ["a", "t", None, "b"], "q": ["a", "b", "t", None]})
