@@ -270,6 +270,51 @@ def test_values_match_exactly_or_are_refused(
                 ask()
 
 
+@pytest.mark.parametrize(
+    ("data_type", "held", "absent", "refused"),
+    [
+        (
+            pa.timestamp("s"),
+            dt.datetime(2024, 1, 1),
+            pd.Timestamp("2024-01-01 00:00:00.000000001"),
+            pd.Timestamp(0, tz="UTC"),
+        ),
+        (pa.timestamp("ns"), pd.Timestamp(1), pd.Timestamp(0), dt.date(1970, 1, 1)),
+        (pa.float16(), 0.5, 0.1, True),
+        (pa.float32(), 1, 0.1, "1"),
+        (pa.int8(), 1, 300, 1.5),
+        (pa.decimal128(5, 2), decimal.Decimal("1.5"), 1000, 1.5),
+        (pa.date32(), dt.date(2024, 1, 1), dt.date(2024, 1, 2), dt.datetime(2024, 1, 1, 5)),
+        (pa.string(), "x", "\ud800", b"x"),
+        (pa.bool_(), np.True_, False, 1),
+        (pa.struct([("z", pa.int8())]), {"z": 1}, {"z": 300}, {"z": True}),
+    ],
+)
+def test_values_in_structs_and_lists_match_exactly(
+    data_type: pa.DataType, held: Any, absent: Any, refused: Any
+) -> None:
+    """B3: what holds at the top holds within; nulls there equal each other."""
+    wraps: list[tuple[pa.DataType, Callable[[Any], Any]]] = [
+        (pa.struct([("a", data_type), ("b", pa.int64())]), lambda value: {"a": value, "b": 1}),
+        (pa.list_(data_type), lambda value: [None, value]),
+        (pa.large_list(data_type), lambda value: (value,)),
+        (pa.list_view(data_type), lambda value: [value, None]),
+        (pa.large_list_view(data_type), lambda value: [value]),
+        (pa.list_(data_type, 2), lambda value: [value, None]),
+        (pa.list_(pa.struct([("a", data_type)])), lambda value: [{"a": None}, {"a": value}]),
+    ]
+    for outer, wrap in wraps:
+        keys = pa.concat_arrays([pa.array([wrap(None), None], outer), pa.array([wrap(held)], outer)])
+        build = prejoin.prepare(pa.table({"id": keys}), "id")
+        asked = [wrap(absent), wrap(held), None, wrap(None), keys[2], keys[2].as_py()]
+        assert build.contains(asked).to_pylist() == [False, True, False, True, True, True], outer
+        assert build.get(wrap(absent)) is None
+        with pytest.raises(prejoin.PlanError, match='"id" has type'):
+            build.contains([wrap(held), wrap(refused)])
+    fixed = prejoin.prepare(pa.table({"id": pa.array([[held, None]], pa.list_(data_type, 2))}), "id")
+    assert fixed.contains([[held], [held, None], [held, None, None], []]).to_pylist() == [False, True, False, False]
+
+
 def test_numpy_times_of_any_unit() -> None:
     build = prejoin.prepare(pa.table({"id": pa.array([7200], pa.timestamp("s"))}), "id")
     keys = [
