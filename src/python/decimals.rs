@@ -66,7 +66,7 @@ fn of_text(text: &str, exponent: i64) -> Digits {
     Digits { negative: text.starts_with('-'), digits, exponent }
 }
 
-/// The number as text in units of 10^-`scale`; None where it is no whole number of them, or one of more than `precision` digits.
+/// The number as text in units of 10^-`scale`; None where it is no whole number of them or has over `precision` digits.
 fn scaled(Digits { negative, digits, exponent }: Digits, precision: u8, scale: i8) -> Option<String> {
     let Some(last) = digits.iter().rposition(|&digit| digit != 0) else { return Some("0".into()) };
     let first = digits.iter().position(|&digit| digit != 0)?;

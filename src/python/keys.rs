@@ -112,7 +112,7 @@ fn of_values(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> 
 }
 
 /// True for a set, a range, a generator and the like; a text is one key, and so is a mapping.
-fn is_iterable(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(super) fn is_iterable(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let one = given.is_instance_of::<PyString>()
         || given.is_instance_of::<PyBytes>()
         || given.is_instance_of::<PyByteArray>()
@@ -277,7 +277,7 @@ fn of_columns(build: &PreparedBuild, columns: Vec<Column>) -> Result<Keys, Error
     Ok(keys)
 }
 
-fn either(a: Option<BooleanBuffer>, b: Option<BooleanBuffer>) -> Option<BooleanBuffer> {
+pub(super) fn either(a: Option<BooleanBuffer>, b: Option<BooleanBuffer>) -> Option<BooleanBuffer> {
     match (a, b) {
         (Some(a), Some(b)) => Some(&a | &b),
         (a, b) => a.or(b),

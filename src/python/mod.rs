@@ -18,6 +18,7 @@ mod join;
 mod keys;
 mod literal;
 mod lookup;
+mod nested;
 mod pool;
 mod prepared;
 mod read;

@@ -16,6 +16,7 @@ use super::decimals::decimals;
 use super::errors::plan;
 use super::interchange::{PySchema, is_a, type_name};
 use super::keys::one_column;
+use super::nested::{fixed_lists, lists, structs};
 use super::temporal::temporal;
 use crate::error::Error;
 use crate::index::Coerced;
@@ -71,6 +72,12 @@ pub(super) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &st
             bytes(values, |value| array.append_option(value)).then(|| Coerced::exact(Arc::new(array.finish())))
         }
         DataType::FixedSizeBinary(width) => fixed(values, *width)?,
+        DataType::Struct(fields) => structs(values, fields, name)?,
+        DataType::List(field) | DataType::ListView(field) => Some(lists::<i32>(values, data_type, field, name)?),
+        DataType::LargeList(field) | DataType::LargeListView(field) => {
+            Some(lists::<i64>(values, data_type, field, name)?)
+        }
+        DataType::FixedSizeList(field, width) => Some(fixed_lists(values, data_type, field, *width, name)?),
         _ => None,
     })
 }

@@ -270,16 +270,58 @@ def test_values_match_exactly_or_are_refused(
                 ask()
 
 
+@pytest.mark.parametrize(
+    ("data_type", "held", "absent", "refused"),
+    [
+        (
+            pa.timestamp("s"),
+            dt.datetime(2024, 1, 1),
+            pd.Timestamp("2024-01-01 00:00:00.000000001"),
+            pd.Timestamp(0, tz="UTC"),
+        ),
+        (pa.timestamp("ns"), pd.Timestamp(1), pd.Timestamp(0), dt.date(1970, 1, 1)),
+        (pa.float16(), 0.5, 0.1, True),
+        (pa.float32(), 1, 0.1, "1"),
+        (pa.int8(), 1, 300, 1.5),
+        (pa.decimal128(5, 2), decimal.Decimal("1.5"), 1000, 1.5),
+        (pa.date32(), dt.date(2024, 1, 1), dt.date(2024, 1, 2), dt.datetime(2024, 1, 1, 5)),
+        (pa.string(), "x", "\ud800", b"x"),
+        (pa.bool_(), np.True_, False, 1),
+        (pa.struct([("z", pa.int8())]), {"z": 1}, {"z": 300}, {"z": True}),
+    ],
+)
+def test_values_in_structs_and_lists_match_exactly(
+    data_type: pa.DataType, held: Any, absent: Any, refused: Any
+) -> None:
+    """B3: what holds at the top holds within; nulls there equal each other."""
+    wraps: list[tuple[pa.DataType, Callable[[Any], Any]]] = [
+        (pa.struct([("a", data_type), ("b", pa.int64())]), lambda value: {"a": value, "b": 1}),
+        (pa.list_(data_type), lambda value: [None, value]),
+        (pa.large_list(data_type), lambda value: (value,)),
+        (pa.list_view(data_type), lambda value: [value, None]),
+        (pa.large_list_view(data_type), lambda value: [value]),
+        (pa.list_(data_type, 2), lambda value: [value, None]),
+        (pa.list_(pa.struct([("a", data_type)])), lambda value: [{"a": None}, {"a": value}]),
+    ]
+    for outer, wrap in wraps:
+        keys = pa.concat_arrays([pa.array([wrap(None), None], outer), pa.array([wrap(held)], outer)])
+        build = prejoin.prepare(pa.table({"id": keys}), "id")
+        asked = [wrap(absent), wrap(held), None, wrap(None), keys[2], keys[2].as_py()]
+        assert build.contains(asked).to_pylist() == [False, True, False, True, True, True], outer
+        assert build.get(wrap(absent)) is None
+        with pytest.raises(prejoin.PlanError, match='"id" has type'):
+            build.contains([wrap(held), wrap(refused)])
+    fixed = prejoin.prepare(pa.table({"id": pa.array([[held, None]], pa.list_(data_type, 2))}), "id")
+    assert fixed.contains([[held], [held, None], [held, None, None], []]).to_pylist() == [False, True, False, False]
+
+
 def test_numpy_times_of_any_unit() -> None:
     build = prejoin.prepare(pa.table({"id": pa.array([7200], pa.timestamp("s"))}), "id")
-    keys = [
-        np.datetime64(count, unit)
-        for count, unit in [(2, "h"), (120, "m"), (7200, "s"), (7200 * 10**9, "ns"), (1, "h")]
-    ]
-    assert build.contains(keys).to_pylist() == [True] * 4 + [False]
+    points = [np.datetime64(2, "h"), np.datetime64(120, "m"), np.datetime64(7200 * 10**9, "ns"), np.datetime64(1, "h")]
+    assert build.contains(points).to_pylist() == [True, True, True, False]
     build = prejoin.prepare(pa.table({"id": pa.array([7 * 86_400_000], pa.duration("ms"))}), "id")
-    keys = [np.timedelta64(count, unit) for count, unit in [(1, "W"), (7, "D"), (168, "h"), (1, "D")]]
-    assert build.contains(keys).to_pylist() == [True] * 3 + [False]
+    spans = [np.timedelta64(1, "W"), np.timedelta64(7, "D"), np.timedelta64(168, "h"), np.timedelta64(1, "D")]
+    assert build.contains(spans).to_pylist() == [True, True, True, False]
 
 
 def test_decimals_of_any_scale_in_one_list() -> None:
@@ -320,9 +362,10 @@ def test_columns_and_errors() -> None:
         build.lookup([1], ["zz"])
     with pytest.raises(TypeError, match="columns is a list of column names"):
         build.lookup([1], "v")
+    one: Any
     for one in (1, "1", b"1", bytearray(1), pa.scalar([1]), np.str_("1"), collections.UserDict()):
         with pytest.raises(TypeError, match="for one key, give a list"):
-            build.lookup(one)  # type: ignore[arg-type]
+            build.lookup(one)
     assert build.contains(range(3)).to_pylist() == [False, True, False]
     assert build.contains(key for key in (2, 1)).to_pylist() == [False, True]
     assert build.contains({1}).to_pylist() == build.contains(frozenset({1})).to_pylist() == [True]
