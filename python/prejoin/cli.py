@@ -6,6 +6,7 @@ import argparse
 import csv
 import datetime
 import decimal
+import io
 import json
 import math
 import os
@@ -147,6 +148,13 @@ def _parser() -> argparse.ArgumentParser:
     prepare = command("prepare", _prepare, "Prepare a build and save it, to be opened in no time by any process.")
     _add_build(prepare, nargs="+")
     prepare.add_argument("--out", required=True, metavar="FILE", help="the .prejoin file to write")
+    prepare.add_argument(
+        "--mode",
+        type=_mode,
+        default=0o600,
+        metavar="BITS",
+        help="its permissions, octal (600: yours alone; 644: all read)",
+    )
     _add_reading(prepare)
 
     inspect = command("inspect", _inspect, "Say what a .prejoin file holds.")
@@ -194,6 +202,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         return int(text.lstrip("0") or "0")
 
     return number
+
+
+def _mode(text: str) -> int:
+    if not re.fullmatch(r"0?[0-7]{3}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no permission bits such as 600 or 644")
+    return int(text, 8)
 
 
 def _size(text: str) -> int:
@@ -254,7 +268,7 @@ def _open_build(options: argparse.Namespace) -> prejoin.PreparedBuild:
         pa.set_cpu_count(options.threads)
     paths, pool = expand(options.build), prejoin.MemoryPool(options.memory_limit)
     on = _on(options)
-    if any(path.endswith(".prejoin") for path in paths):
+    if any(_is_saved(path) for path in paths):
         if len(paths) > 1:
             raise _UsageError("--build takes one .prejoin file, and nothing beside it")
         build = prejoin.open(paths[0], pool=pool)
@@ -273,6 +287,18 @@ def _open_build(options: argparse.Namespace) -> prejoin.PreparedBuild:
     rows = read_whole([input_file(path, format) for path in paths], _csv(options))
     _check_keys("build", rows.schema, on.values())
     return prejoin.prepare(rows, list(on.values()), keep=options.keep, null_equal=options.null_equal, pool=pool)
+
+
+def _is_saved(path: str) -> bool:
+    """Whether a file is a saved build, by its name or its first bytes."""
+    if path.endswith(".prejoin"):
+        return True
+    try:
+        # A pipe is read once, so not here.
+        with open(path, "rb") if os.path.isfile(path) else io.BytesIO() as file:
+            return file.read(8) == b"\x89PJOIN\r\n"
+    except OSError:
+        return False
 
 
 def _check_keys(side: str, schema: pa.Schema, keys: Iterable[str]) -> None:
@@ -515,7 +541,7 @@ def _prepare(options: argparse.Namespace) -> None:
     if options.out == "-":
         raise _UsageError("a .prejoin file is opened by its name: --out takes no standard output")
     build = _open_build(options)
-    build.save(options.out)
+    build.save(options.out, mode=options.mode)
     if not options.quiet and sys.stderr.isatty():
         print(f"{build.num_rows:,} rows, {build.num_keys:,} keys written to {options.out}", file=sys.stderr)
 

@@ -176,6 +176,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("demo-out/flights.parquet"), help="the Parquet file to write")
     parser.add_argument("--batch-size", type=int, default=4096, help="flights per batch")
     options = parser.parse_args(argv)
+    if options.batch_size < 1:
+        parser.error("--batch-size is a number of rows of at least 1")
     print("reading the flights of 2013 ...", flush=True)
     tables = load_tables()
     print(", ".join(f"{table.num_rows:,} {name}" for name, table in tables.items()), end="\n\n", flush=True)

@@ -659,3 +659,12 @@ def test_where_is_sql(files: Path) -> None:
     wrong = run(*base, "--where", "probe.scor > 1")
     assert wrong.returncode == 1
     assert b'no column "scor"' in wrong.stderr
+
+
+def test_saved_builds_by_content_and_mode(files: Path) -> None:
+    saved = files / "users.of-any-name"
+    ran("prepare", "--build", files / "users.parquet", "--on", "id", "--out", saved, "--mode", "644")
+    assert saved.stat().st_mode & 0o777 == 0o644
+    assert ran("lookup", "--build", saved, "3", "--format", "csv") == b"id,name,score\n3,cy,0.5\n"
+    assert run("prepare", "--build", saved, "--out", saved, "--mode", "rw").returncode == 2
+    assert run("demo", "--batch-size", "0").returncode == 2
