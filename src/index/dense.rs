@@ -4,7 +4,7 @@ use arrow_array::{Array, ArrayRef};
 
 use super::hits::ProbeStage;
 use super::ranked_bits::{Bits, RankedBits, rank};
-use super::scratch::{admitted, release};
+use super::scratch::{admitted, release, scratch_size};
 use super::stage::Stage;
 use super::words::{Plain, Values, Words, null_rows, range};
 use super::{Hits, IndexContext, NONE, RowGroups, steps};
@@ -119,7 +119,7 @@ impl DenseIndex {
             RowGroups::Identity
         } else if values == survey.rows && nulls.is_none() {
             let mut unique: Vec<u32> = admitted(context.retained, values)?;
-            this.for_each_group(columns, context, |row, group| unique[group as usize] = row)?;
+            this.for_each_group(columns, context, stage, |row, group| unique[group as usize] = row)?;
             match unique.iter().zip(0..).all(|(&row, group)| row == group) {
                 true => {
                     release(context.retained, unique);
@@ -130,7 +130,7 @@ impl DenseIndex {
         } else {
             let mut group_of: Vec<u32> = admitted(context.scratch, rows)?;
             group_of.fill(NONE);
-            this.for_each_group(columns, context, |row, group| group_of[row as usize] = group)?;
+            this.for_each_group(columns, context, stage, |row, group| group_of[row as usize] = group)?;
             if let Some(nulls) = &nulls {
                 for (group, _) in group_of.iter_mut().zip(nulls.iter()).filter(|(_, valid)| !valid) {
                     *group = null_group;
@@ -146,10 +146,14 @@ impl DenseIndex {
     fn for_each_group(
         &self,
         columns: &[ArrayRef],
-        context: &IndexContext<'_>,
+        context: &mut IndexContext<'_>,
+        stage: &mut Stage,
         mut work: impl FnMut(u32, u32),
     ) -> Result<()> {
-        let (rows, mut hits) = (columns[0].len(), Hits::default());
+        let rows = columns[0].len();
+        let morsel = scratch_size(rows.min(Stage::ROWS), 1, false)?;
+        context.scratch.try_grow(morsel)?;
+        let mut hits = Hits { stage: std::mem::take(stage), ..Hits::default() };
         for start in (0..rows).step_by(Stage::ROWS) {
             context.cancel.check()?;
             hits.clear();
@@ -158,6 +162,8 @@ impl DenseIndex {
                 work(row, group);
             }
         }
+        *stage = hits.stage;
+        context.scratch.shrink(morsel);
         Ok(())
     }
 

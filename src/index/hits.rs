@@ -11,7 +11,7 @@ pub struct Hits {
     pub rows: Vec<u32>,
     /// Group id of each of `rows`, below the index's `num_keys`.
     pub groups: Vec<u32>,
-    stage: Stage,
+    pub(super) stage: Stage,
     /// Makes a test use the plain instructions.
     #[cfg(test)]
     pub(super) baseline: bool,
