@@ -229,8 +229,7 @@ fn check(
         hits.groups.push(9);
         index.probe(&side.0, start, len, &mut hits).unwrap();
         // The instructions of this processor and the plain ones answer alike.
-        let mut plain = Hits::default();
-        plain.baseline = true;
+        let mut plain = Hits { baseline: true, ..Hits::default() };
         index.probe(&side.0, start, len, &mut plain).unwrap();
         assert_eq!((&plain.rows[..], &plain.groups[..]), (&hits.rows[1..], &hits.groups[1..]));
         let found: Vec<_> =
