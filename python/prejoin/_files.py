@@ -120,6 +120,7 @@ def format_of(path: str) -> str | None:
 def input_file(path: str, format: str | None) -> TableFile:
     """A file to read: there, not empty, and of the format that it is said to have."""
     if path == "-":
+        # Typed as any binary stream; it is a buffered reader.
         head = sys.stdin.buffer.peek(8)[:8]  # type: ignore[union-attr]
     else:
         try:
@@ -192,8 +193,8 @@ class Tables:
         # pandas' notes on an index say nothing true about the rows of a join.
         metadata = {key: value for key, value in (first.metadata or {}).items() if key != b"pandas"}
         self.schema = first.with_metadata(metadata or None)
-        rows = [part.num_rows for part in self._parts]
-        self.num_rows = None if None in rows else sum(rows)  # type: ignore[arg-type]
+        known = [part.num_rows for part in self._parts if part.num_rows is not None]
+        self.num_rows = sum(known) if len(known) == len(self._parts) else None
 
     def reader(
         self, columns: Sequence[str] | None = None, read: Callable[[int], None] | None = None

@@ -318,7 +318,7 @@ def _join(options: argparse.Namespace) -> None:
     choices: dict[str, Any] = {
         "on": on,
         "how": options.how,
-        "where": _by_name(options.where, probe.schema.names),
+        "where": options.where,
         "select": _selection(options.select),
         "suffix": options.suffix,
         "limit": options.limit,
@@ -341,31 +341,13 @@ def _join(options: argparse.Namespace) -> None:
         progress.close()
 
 
-def _by_name(where: str | None, names: Sequence[str]) -> str | None:
-    """The condition with names in place of the positions of probe columns, which change where some are not read."""
-    if where is None or "[" not in where:
-        return where
-
-    def named(found: re.Match[str]) -> str:
-        if found[1] is None or int(found[1]) >= len(names):
-            return found[0]
-        name = names[int(found[1])]
-        if names.count(name) > 1:
-            raise FileError(f"--where: {found[0]} is one of several columns {name!r}; rename all but one in the file")
-        quoted = name.replace('"', '""')
-        return f'probe."{quoted}"'
-
-    # As prejoin writes it, a position has one form; literals and quoted names are stepped over.
-    text = str(prejoin.sql(where))
-    return re.sub(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\bprobe\[(\d+)\]""", named, text)
-
-
 def _needed(probe: pa.Schema, build: pa.Schema, choices: dict[str, Any]) -> list[str] | None:
     """The probe columns that are worth reading; None for all. A column more than needed does no harm."""
     select, where = choices["select"], choices["where"] or ""
     if choices["how"] in ("build_semi", "build_anti"):
         select = []
-    if select is None or len(set(probe.names)) != len(probe.names):
+    # A position in the condition, as in probe[1], is one of all columns.
+    if select is None or len(set(probe.names)) != len(probe.names) or "[" in where:
         return None
     selected = set(select.values() if isinstance(select, dict) else select)
     # A name that the build has too decides about suffixes.
