@@ -1,27 +1,29 @@
 //! Prepare the build side of a hash join once: its rows, its index and its memory charge sit behind one `Arc`, and any
 //! number of joins probe it.
 
-mod build;
 mod cancel;
-mod column;
-mod config;
+mod columns;
 mod error;
 pub mod expr;
 mod file;
 mod index;
 mod join;
 mod memory;
+mod prepare;
+mod probe;
 #[cfg(feature = "python")]
 mod python;
+mod run;
 
-pub use build::{Bounds, BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PreparedBuild, admission};
 pub use cancel::Cancel;
-pub use config::Config;
+pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
-pub use join::{
-    BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,
-    Keys, Lookup, MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics, Validate,
-};
+pub use join::{Estimate, ExplainFormat, JoinType, PartitionMode, Properties, Statistics, Validate};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
+pub use prepare::{
+    BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
+};
+pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe};
+pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};

@@ -12,7 +12,7 @@ use super::literal::Literal;
 use super::position::located;
 use super::predicate::{Node, Predicate};
 use super::tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
-use crate::build::{names, position};
+use crate::columns::{names, position};
 use crate::error::{Error, Result, plan_err};
 
 impl Expr {

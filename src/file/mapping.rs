@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use arrow_buffer::Buffer;
 use memmap2::Mmap;
 
-use crate::build::PreparedBuild;
 use crate::error::Result;
 use crate::memory::{Pool, Reservation};
+use crate::prepare::PreparedBuild;
 
 /// A mapped file. It stays mapped as long as a buffer of it lives.
 pub(crate) struct Mapped {

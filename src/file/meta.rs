@@ -3,10 +3,10 @@
 use arrow_schema::SchemaRef;
 
 use super::header::damaged;
-use super::schema::{decode_schema, encode_schema};
-use crate::build::{BuildSpec, NullEquality};
+use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported};
 use crate::index::IndexKind;
+use crate::prepare::{BuildSpec, NullEquality};
 
 /// What the meta section says.
 #[derive(Debug)]

@@ -10,12 +10,10 @@ mod meta;
 mod open;
 mod rows;
 mod save;
-mod schema;
 mod share;
 mod write;
 
 pub(crate) use mapping::Mapped;
 pub use open::{OpenOptions, SavedInfo};
 pub use save::SaveOptions;
-pub(crate) use schema::{decode_schema, encode_schema};
 pub use share::SharedBuild;

@@ -16,11 +16,13 @@ use super::meta::Meta;
 use super::rows::StoredRows;
 use super::save::{io_error, name};
 use super::write::failed;
-use crate::build::{Bounds, BuildSpec, MappedBuild, Membership, PreparedBuild};
-use crate::column::Column;
+use crate::columns::Bounds;
+use crate::columns::Column;
+use crate::columns::{coerce, key_type};
 use crate::error::Result;
-use crate::index::{IndexKind, Indexed, Part, StoredIndex, coerce, key_type};
+use crate::index::{IndexKind, Indexed, Part, StoredIndex};
 use crate::memory::Pool;
+use crate::prepare::{BuildSpec, MappedBuild, Membership, PreparedBuild};
 
 /// Choices of [`PreparedBuild::open`].
 #[derive(Debug, Clone)]

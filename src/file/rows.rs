@@ -15,7 +15,7 @@ use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef};
 
 use super::header::{ALIGN, damaged};
-use super::schema::is_sound;
+use crate::columns::is_sound;
 use crate::error::{Error, Result, not_supported};
 
 /// Writes `batch` as an IPC file.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::open::verify_file;
 use super::write::{failed, write_sections};
-use crate::build::PreparedBuild;
 use crate::error::{Error, Result};
+use crate::prepare::PreparedBuild;
 
 /// Choices of [`PreparedBuild::save`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use super::mapping::Mapped;
 use super::open::{OpenOptions, open_mapped, verify_file};
 use super::save::{io_error, name, write_build};
 use super::write::{failed, write_sections};
-use crate::build::PreparedBuild;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
+use crate::prepare::PreparedBuild;
 
 const SHARE: &str = "share a build through";
 

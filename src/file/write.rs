@@ -11,12 +11,14 @@ use arrow_select::concat::concat;
 use super::header::{ALIGN, Header, Kind, Section, padded};
 use super::meta::Meta;
 use super::rows::{has_run_ends, write_rows};
-use crate::build::admission::copy_bound;
-use crate::build::{Bounds, Membership, PreparedBuild, concat as concat_columns};
 use crate::cancel::Cancel;
+use crate::columns::copy_size::copy_bound;
+use crate::columns::key_type;
+use crate::columns::{Bounds, concat as concat_columns};
 use crate::error::{Error, Result};
-use crate::index::{StoredIndex, key_type};
+use crate::index::StoredIndex;
 use crate::memory::Reservation;
+use crate::prepare::{Membership, PreparedBuild};
 
 enum Content {
     Bytes(Vec<u8>),

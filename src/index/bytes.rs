@@ -14,7 +14,7 @@ use super::stage::Stage;
 use super::table::Table;
 use super::words::null_rows;
 use super::{Hits, IndexContext, RowGroups, hash};
-use crate::column::Column;
+use crate::columns::Column;
 use crate::error::Result;
 
 /// A table of byte keys.

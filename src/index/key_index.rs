@@ -13,11 +13,11 @@ use super::rows::RowsIndex;
 use super::stage::Stage;
 use super::words::{Words, is_integer_like, is_word, null_rows};
 use super::{Hits, NONE, RowGroups};
-use crate::build::Bounds;
 use crate::cancel::Cancel;
-use crate::config::Config;
+use crate::columns::Bounds;
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
+use crate::prepare::Config;
 
 /// Which structure answers the keys of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

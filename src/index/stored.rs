@@ -18,7 +18,7 @@ use super::stage::Stage;
 use super::table::{Table, WINDOW};
 use super::words::{Digit, Words, is_integer_like, is_word};
 use super::{IndexKind, KeyIndex, NONE, RowGroups};
-use crate::column::Column;
+use crate::columns::Column;
 use crate::error::{Error, Result};
 
 /// A buffer of an index or of its groups; the numbers are those of the file format.

@@ -13,9 +13,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cancel::Cancel;
-use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::memory::{MemoryPool, Pool, Reservation};
+use crate::prepare::Config;
 
 /// Counts what is reserved per consumer and refuses one request.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
 use super::stage::Stage;
-use crate::build::Bounds;
 use crate::cancel::Cancel;
+use crate::columns::Bounds;
 use crate::error::Result;
 
 /// A native value as a word.

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use arrow_buffer::i256;
 use arrow_schema::TimeUnit;
 
-use super::kind::{JoinType, PartitionMode};
-use super::plan::HashJoin;
-use super::source::Source;
+use super::join_type::{JoinType, PartitionMode};
 use super::validate::Validate;
-use crate::build::NullEquality;
+use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported, plan_err};
 use crate::expr::{self, ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
-use crate::file::{decode_schema, encode_schema};
+use crate::prepare::NullEquality;
+use crate::run::HashJoin;
+use crate::run::Source;
 
 const MAGIC: &[u8] = b"prejoin.HashJoin";
 const VERSION: u8 = 1;

@@ -1,10 +1,11 @@
 //! A join as text.
 
-use super::plan::HashJoin;
-use super::source::Source;
 use super::validate::Validate;
-use crate::build::{NullEquality, position};
+use crate::columns::position;
 use crate::expr::{ColumnId, ColumnRef, Side};
+use crate::prepare::NullEquality;
+use crate::run::HashJoin;
+use crate::run::Source;
 
 /// How [`HashJoin::explain`] writes a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

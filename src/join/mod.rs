@@ -1,41 +1,17 @@
-//! Joins: the descriptor, the probe, the output.
+//! Planning a join: what it is, what it gives, how it is shown and stored.
 
 mod codec;
-mod entries;
 mod explain;
-mod filter;
-mod gather;
-mod keys;
-mod kind;
-mod lookup;
-mod map_lookup;
-mod metrics;
-mod output;
-mod plan;
-mod probe;
+mod join_type;
+pub(crate) mod output;
 mod properties;
-mod residual;
-mod run;
-mod source;
 mod statistics;
-mod stream;
 mod validate;
-mod visited;
 
 pub use explain::ExplainFormat;
-pub use filter::DynamicFilter;
-pub(crate) use gather::{Selection, gather};
-pub use keys::Keys;
-pub use kind::{JoinType, PartitionMode};
-pub use lookup::Lookup;
-pub use map_lookup::MapLookup;
-pub use metrics::Metrics;
-pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
-pub use probe::Probe;
-#[cfg(feature = "python")]
-pub(crate) use probe::ProbePlan;
+pub use join_type::{JoinType, PartitionMode};
+pub(crate) use output::{Output, OutputColumn, extended};
 pub use properties::Properties;
-pub use source::{BatchStream, Source};
 pub use statistics::{Estimate, Statistics};
-pub use stream::JoinStream;
 pub use validate::Validate;
+pub(crate) use validate::repeated_key;

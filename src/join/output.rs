@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::JoinType;
-use super::gather::can_hold_nulls;
+use crate::columns::can_hold_nulls;
 use crate::error::{Result, plan_err};
 
 /// One output column.
@@ -144,7 +144,7 @@ impl Output {
 }
 
 /// The field, nullable where its side is null-extended.
-pub(super) fn extended(field: &FieldRef, nullable: bool, by: impl Display) -> Result<FieldRef> {
+pub(crate) fn extended(field: &FieldRef, nullable: bool, by: impl Display) -> Result<FieldRef> {
     if nullable && !can_hold_nulls(field.data_type()) {
         return plan_err!(
             "a {by} gives nulls in column {:?}, which its type {} has no place for; make a child of it \

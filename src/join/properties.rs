@@ -1,11 +1,11 @@
 //! What is known of a join's output before it runs.
 
-use super::kind::{JoinType, PartitionMode};
+use super::join_type::{JoinType, PartitionMode};
 use super::output::OutputColumn;
-use super::plan::HashJoin;
-use super::source::Source;
 use crate::error::{Result, plan_err};
 use crate::expr::Side;
+use crate::run::HashJoin;
+use crate::run::Source;
 
 /// Order and equalities of a join's output. Columns are positions in the output.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! How many rows a join takes and gives, as far as that is known before it runs.
 
-use super::kind::JoinType;
-use super::plan::HashJoin;
+use super::join_type::JoinType;
+use crate::run::HashJoin;
 
 /// A number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

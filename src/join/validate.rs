@@ -5,8 +5,8 @@ use std::fmt;
 use arrow_array::Array;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 
-use crate::build::PreparedBuild;
 use crate::error::{Error, Result, plan_err};
+use crate::prepare::PreparedBuild;
 
 /// How many rows of each side may share a key. The probe side is named first, as the left one in `left.join(right)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,7 +29,7 @@ impl Validate {
     }
 
     /// Refuses a build with a repeated key, where that matters.
-    pub(super) fn check_build(self, build: &PreparedBuild) -> Result<()> {
+    pub(crate) fn check_build(self, build: &PreparedBuild) -> Result<()> {
         if build.is_unique() || !matches!(self, Self::OneToOne | Self::ManyToOne) {
             return Ok(());
         }
@@ -40,7 +40,7 @@ impl Validate {
     }
 
     /// Two probe rows share the key of `group`.
-    pub(super) fn repeated_in_probe(self, build: &PreparedBuild, group: u32) -> Error {
+    pub(crate) fn repeated_in_probe(self, build: &PreparedBuild, group: u32) -> Error {
         Error::Execution(format!(
             "validate={self} needs probe rows with different keys, two or more have {}",
             key_text(build, build.groups().first_row(group))
@@ -60,7 +60,7 @@ impl fmt::Display for Validate {
 }
 
 /// A key of `build` that stands in several rows, for an error text.
-pub(super) fn repeated_key(build: &PreparedBuild) -> String {
+pub(crate) fn repeated_key(build: &PreparedBuild) -> String {
     let groups = build.groups();
     match (0..build.num_keys() as u32).find(|&group| groups.group_len(group) > 1) {
         Some(group) => {

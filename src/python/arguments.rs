@@ -6,8 +6,9 @@ use pyo3::types::{PyBool, PyString};
 
 use super::errors::{plan, type_error};
 use super::interchange::type_name;
-use crate::build::{Keep, NullEquality, names, position};
+use crate::columns::{names, position};
 use crate::join::Validate;
+use crate::prepare::{Keep, NullEquality};
 
 /// A whole number of at least 0, None where it was left out.
 pub(crate) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<usize>> {

@@ -3,14 +3,14 @@
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
-use super::config::PyConfig;
+use super::classes::config::PyConfig;
+use super::classes::pool::PyMemoryPool;
+use super::classes::prepared::config_of;
 use super::errors::plan;
 use super::interchange::BatchStream as LazyBatches;
-use super::pool::PyMemoryPool;
-use super::prepared::config_of;
 use super::signals::{detach_if_long, interruptible};
 use crate::error::Result;
-use crate::join::{HashJoin, JoinStream, RunOptions};
+use crate::run::{HashJoin, JoinStream, RunOptions};
 
 /// A result that is one batch is made of pieces of this many rows: their row numbers are held one piece at a time, and
 /// a signal is seen between them.

@@ -10,20 +10,24 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::arguments::{count, key_names, validate_of};
+use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
+use super::classes::pool::PyMemoryPool;
+use super::classes::prepared::{PyPreparedBuild, collect};
+use super::classes::source;
+use super::classes::source::once;
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, run_options};
-use super::hash_join::{DEFAULT_BATCH_SIZE, predicate};
 use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
-use super::pool::PyMemoryPool;
-use super::prepared::{PyPreparedBuild, collect};
 use super::signals::{detach_if_long, interruptible};
-use super::source::{self, once};
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, names, position};
 use crate::cancel::Cancel;
-use crate::config::Config;
+use crate::columns::{names, position};
 use crate::error::{Result, plan_err};
 use crate::expr::{Expr, Side};
-use crate::join::{HashJoin, JoinType, ProbePlan, RunOptions, Validate};
+use crate::join::{JoinType, Validate};
+use crate::prepare::Config;
+use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild};
+use crate::probe::ProbePlan;
+use crate::run::{HashJoin, RunOptions};
 
 /// What a call of `prejoin.join` asks for, apart from its two inputs.
 #[derive(Debug, Clone, PartialEq)]
@@ -340,7 +344,7 @@ fn plan_join(
         }
     };
     let probe_keys: Vec<usize> =
-        on.iter().map(|(_, name)| crate::build::position(probe, name, "probe")).collect::<Result<_>>()?;
+        on.iter().map(|(_, name)| crate::columns::position(probe, name, "probe")).collect::<Result<_>>()?;
     let same_types =
         on.iter().zip(&probe_keys).all(|((key, _), &p)| schema.field(*key).data_type() == probe.field(p).data_type());
     let outer = matches!(options.how, JoinType::BuildOuter | JoinType::FullOuter);

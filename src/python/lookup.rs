@@ -12,16 +12,18 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use super::classes::pool::PyMemoryPool;
 use super::errors::plan;
 use super::interchange::PySchema;
-use super::keys::{columns_of, keys, one_key};
-use super::pool::PyMemoryPool;
 use super::signals::{detach_if_long, interruptible};
-use crate::build::{Keep, PreparedBuild, lease_batch, names, position};
+use super::values::keys::{columns_of, keys, one_key};
 use crate::cancel::Cancel;
+use crate::columns::{names, position};
 use crate::error::Error;
 use crate::index::{Hits, NONE};
-use crate::join::{JoinType, Lookup};
+use crate::join::JoinType;
+use crate::prepare::{Keep, PreparedBuild, lease_batch};
+use crate::probe::Lookup;
 
 /// What one build keeps between calls, so that a call for one key makes little more than its answer.
 #[derive(Default)]

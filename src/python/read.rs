@@ -6,9 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 
+use super::classes::pool::PyMemoryPool;
 use super::errors::guarded;
 use super::interchange::{BatchStream, PySchema, Source, batch_from_python, reader, schema_of};
-use super::pool::PyMemoryPool;
 use super::signals::interruptible;
 use crate::memory::Reservation;
 

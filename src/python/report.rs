@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::join::{Estimate, Metrics, Properties, Statistics};
+use crate::join::{Estimate, Properties, Statistics};
+use crate::probe::Metrics;
 
 /// {name: None, or {"rows": n, "exact": bool}}
 pub(crate) fn statistics(py: Python<'_>, statistics: Statistics) -> PyResult<Bound<'_, PyDict>> {

@@ -1,0 +1,19 @@
+//! What is done to Arrow columns, wherever it is needed: made late, gathered, concatenated, measured, brought to key types.
+
+pub(crate) mod bounds;
+mod child_range;
+mod concat;
+pub(crate) mod copy_size;
+mod gather;
+mod ipc_schema;
+mod key_type;
+mod lazy;
+mod schema;
+
+pub use bounds::Bounds;
+pub(crate) use concat::concat;
+pub(crate) use gather::{Selection, can_hold_nulls, fixed_width, gather, nulls, pick};
+pub(crate) use ipc_schema::{decode_schema, encode_schema, is_sound};
+pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type, positions};
+pub(crate) use lazy::Column;
+pub(crate) use schema::{names, position};

@@ -1,0 +1,24 @@
+//! The build side: collect, admit, concatenate, index, freeze.
+
+pub mod admission;
+mod collector;
+mod fingerprint;
+mod index_keys;
+mod keep;
+mod lease;
+mod membership;
+mod options;
+mod prepared_build;
+mod spec;
+
+pub use collector::Collector;
+pub use keep::Keep;
+#[cfg(feature = "python")]
+pub(crate) use lease::lease_batch;
+pub(crate) use lease::lease_column;
+pub use membership::Membership;
+pub use options::Config;
+pub(crate) use prepared_build::MappedBuild;
+pub use prepared_build::{BuildMemory, PreparedBuild};
+pub(crate) use spec::check_equality;
+pub use spec::{BuildSpec, NullEquality};

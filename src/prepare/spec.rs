@@ -1,0 +1,109 @@
+//! What a build is made of: schema, key columns, null equality.
+
+use arrow_schema::{Field, SchemaRef};
+
+use crate::columns::{has_equality, names, position};
+use crate::error::{Result, plan_err};
+
+/// Whether two nulls of a key column match.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum NullEquality {
+    /// Nulls match nothing, as SQL `=`.
+    #[default]
+    NullEqualsNothing,
+    /// Null matches null, as SQL `IS NOT DISTINCT FROM`.
+    NullEqualsNull,
+}
+
+impl NullEquality {
+    /// True where null matches null.
+    pub fn nulls_equal(self) -> bool {
+        self == NullEquality::NullEqualsNull
+    }
+}
+
+/// The validated description of a build: its schema, its key columns in key order, and the null equality of each key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildSpec {
+    schema: SchemaRef,
+    keys: Vec<usize>,
+    null_equality: Vec<NullEquality>,
+}
+
+impl BuildSpec {
+    /// Checks that `keys` (column positions) exist and have an equality. Other columns may be of any type.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for an empty key list, a position out of range, a number of `null_equality`
+    /// entries other than one per key, or a key type without an equality (maps and unions).
+    pub fn try_new(schema: SchemaRef, keys: Vec<usize>, null_equality: Vec<NullEquality>) -> Result<Self> {
+        if keys.is_empty() {
+            return plan_err!(
+                "a hash join needs at least one key column, none was given; the build has {}",
+                names(&schema)
+            );
+        }
+        if keys.len() != null_equality.len() {
+            return plan_err!("{} keys need as many null equalities, {} were given", keys.len(), null_equality.len());
+        }
+        for &key in &keys {
+            if key >= schema.fields().len() {
+                return plan_err!(
+                    "key column {key} does not exist, the build has {} columns: {}",
+                    schema.fields().len(),
+                    names(&schema)
+                );
+            }
+        }
+        for &key in &keys {
+            check_equality(schema.field(key))?;
+        }
+        Ok(Self { schema, keys, null_equality })
+    }
+
+    /// Like [`try_new`](Self::try_new) with key columns by name and one null equality for all.
+    pub fn by_name<S: AsRef<str>>(schema: SchemaRef, keys: &[S], null_equality: NullEquality) -> Result<Self> {
+        let positions =
+            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
+        let null_equality = vec![null_equality; positions.len()];
+        Self::try_new(schema, positions, null_equality)
+    }
+
+    /// Like [`try_new`](Self::try_new) with key columns by name.
+    pub fn by_name_each<S: AsRef<str>>(
+        schema: SchemaRef,
+        keys: &[S],
+        null_equality: Vec<NullEquality>,
+    ) -> Result<Self> {
+        let positions =
+            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
+        Self::try_new(schema, positions, null_equality)
+    }
+
+    /// Schema of the build.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Positions of the key columns, in key order.
+    pub fn keys(&self) -> &[usize] {
+        &self.keys
+    }
+
+    /// Null equality of each key.
+    pub fn null_equality(&self) -> &[NullEquality] {
+        &self.null_equality
+    }
+}
+
+/// Refuses a key column of a type without an equality.
+pub(crate) fn check_equality(field: &Field) -> Result<()> {
+    match has_equality(field.data_type()) {
+        true => Ok(()),
+        false => plan_err!(
+            "key column {:?} has type {}, for which no equality is defined; join on another column or on parts of it",
+            field.name(),
+            field.data_type()
+        ),
+    }
+}

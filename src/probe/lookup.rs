@@ -1,0 +1,218 @@
+//! The index asked by itself: which keys there are, how often, and in which rows.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, bit_util};
+use arrow_schema::{Schema, SchemaRef};
+
+use super::entries::{Entries, Input, KeySource, Shape};
+use super::key_reader::Keys;
+use super::visited::Visited;
+use crate::cancel::Cancel;
+use crate::columns::{Selection, gather};
+use crate::error::{Error, Result, plan_err};
+use crate::index::{Hits, NONE};
+use crate::join::JoinType;
+use crate::join::extended;
+use crate::join::repeated_key;
+use crate::memory::Pool;
+use crate::prepare::{Keep, PreparedBuild, lease_column};
+
+/// Keys looked up at once; bounds what is held beside the answer.
+const STAGE: usize = 8192;
+
+/// Pairs made between two looks at the cancel signal.
+const PIECE: usize = 1 << 16;
+
+/// What the index answers about keys. Nothing but the answer is made; it belongs to the caller and is not charged. `hits` is
+/// working memory, to be kept between calls.
+impl PreparedBuild {
+    /// Whether each key is in the build; without nulls.
+    pub fn contains(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel) -> Result<BooleanArray> {
+        let mut bits = MutableBuffer::from_len_zeroed(keys.rows.div_ceil(8));
+        self.for_each_hit(keys, hits, cancel, |row, _| bit_util::set_bit(&mut bits, row))?;
+        Ok(BooleanArray::new(BooleanBuffer::new(bits.into(), 0, keys.rows), None))
+    }
+
+    /// The number of build rows of each key, without nulls. Their sum is the exact size of an inner join.
+    pub fn count_matches(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel) -> Result<UInt32Array> {
+        let mut counts = vec![0; keys.rows];
+        // A build has fewer than 2^32 rows.
+        let count = |group| self.groups().group_len(group) as u32;
+        self.for_each_hit(keys, hits, cancel, |row, group| counts[row] = count(group))?;
+        Ok(UInt32Array::new(counts.into(), None))
+    }
+
+    /// The build row of each key, null where it is absent. `keep` chooses among several.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`].
+    pub fn rows_of(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<UInt32Array> {
+        let rows = self.raw_rows_of(keys, keep, hits, cancel)?;
+        let nulls = found(&rows);
+        Ok(UInt32Array::new(rows.into(), nulls))
+    }
+
+    /// [`rows_of`](Self::rows_of) with [`NONE`] for null.
+    pub(crate) fn raw_rows_of(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<Vec<u32>> {
+        self.check_keep(keep)?;
+        let mut rows = vec![NONE; keys.rows];
+        self.for_each_hit(keys, hits, cancel, |row, group| rows[row] = keep.row(self.groups(), group))?;
+        self.check_rows(&rows)?;
+        Ok(rows)
+    }
+
+    /// Refuses to choose one row of a key where nothing says which.
+    pub(crate) fn check_keep(&self, keep: Keep) -> Result<()> {
+        match keep == Keep::All && !self.is_unique() {
+            true => plan_err!(
+                "one row per key was asked of a build with several, {}; say which by keep=\"first\" or keep=\"last\"",
+                repeated_key(self)
+            ),
+            false => Ok(()),
+        }
+    }
+
+    /// Row numbers of the pairs that a join of `keys`, as its probe side, with this build gives in the same order: (probe
+    /// rows, build rows), null where a row has no partner. `pool` pays for working memory of [`JoinType::BuildOuter`] and
+    /// [`JoinType::FullOuter`].
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a kind that does not give pairs, [`Error::ResourcesExhausted`] if `pool` refuses or the allocator
+    /// does.
+    pub fn probe_indices(
+        &self,
+        keys: Keys,
+        join_type: JoinType,
+        pool: &Arc<dyn Pool>,
+        cancel: &Cancel,
+    ) -> Result<(UInt32Array, UInt32Array)> {
+        if !join_type.pairs() {
+            return plan_err!("indices are those of pairs, a {join_type} join gives none; ask contains for membership");
+        }
+        let visited =
+            join_type.extends_build().then(|| Visited::try_new("visited build rows", self.num_keys(), 1, pool));
+        let visited = visited.transpose()?;
+        let no_columns = RecordBatchOptions::new().with_row_count(Some(keys.rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &no_columns)?;
+        let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default());
+        let shape = Shape { expand: true, misses: join_type.extends_probe(), hits: true };
+        let mut entries = Entries::default();
+        loop {
+            cancel.check()?;
+            entries.try_reserve(PIECE)?;
+            let before = entries.len();
+            let on_group = |group| visited.iter().for_each(|visited| visited.mark(group));
+            self.guarded(|| input.fill(self, shape, before + PIECE, None, &mut entries, on_group))?;
+            if entries.len() == before {
+                break;
+            }
+        }
+        if let Some(visited) = visited {
+            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool))?;
+            loop {
+                cancel.check()?;
+                entries.try_reserve(PIECE)?;
+                let before = entries.build.len();
+                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build);
+                entries.probe.resize(entries.build.len(), NONE);
+                if entries.len() == before {
+                    break;
+                }
+            }
+        }
+        self.check_rows(&entries.build)?;
+        let Entries { mut probe, mut build } = entries;
+        probe.shrink_to_fit();
+        build.shrink_to_fit();
+        let (probe_found, build_found) = (found(&probe), found(&build));
+        Ok((UInt32Array::new(probe.into(), probe_found), UInt32Array::new(build.into(), build_found)))
+    }
+
+    /// Calls `f` with each key that is found, ascending, and its group.
+    fn for_each_hit(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel, mut f: impl FnMut(usize, u32)) -> Result<()> {
+        self.guarded(|| {
+            for start in (0..keys.rows).step_by(STAGE) {
+                cancel.check()?;
+                hits.clear();
+                self.index().probe(&keys.columns, start, STAGE.min(keys.rows - start), hits)?;
+                for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
+                    if keys.missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
+                        f(row as usize, group);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Looks up one row per key: some columns of one build.
+#[derive(Debug)]
+pub struct Lookup {
+    build: Arc<PreparedBuild>,
+    schema: SchemaRef,
+    /// Under a lease where copies share their buffers.
+    columns: Vec<ArrayRef>,
+}
+
+impl Lookup {
+    /// Rows of `columns`, positions in `build`; all of them nullable, since a key may be absent.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for positions out of range, and columns of a type that no null has a place in.
+    pub fn try_new(build: Arc<PreparedBuild>, columns: &[usize]) -> Result<Self> {
+        let all = build.rows_schema().clone();
+        let field = |&column: &usize| match all.fields().get(column) {
+            Some(field) => extended(field, true, "lookup"),
+            None => plan_err!("column {column} was asked of a build with {}", all.fields().len()),
+        };
+        let fields = columns.iter().map(field).collect::<Result<Vec<_>>>()?;
+        let schema = Arc::new(Schema::new_with_metadata(fields, all.metadata().clone()));
+        let columns = columns.iter().map(|&column| lease_column(&build, column)).collect::<Result<_>>()?;
+        Ok(Self { build, schema, columns })
+    }
+
+    /// The build that is asked.
+    pub fn build(&self) -> &Arc<PreparedBuild> {
+        &self.build
+    }
+
+    /// Schema of what [`rows`](Self::rows) gives.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// One row per key, in order: the build row, or nulls where the key is absent. `keep` chooses among several rows.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`], [`Error::Execution`] if a column outgrows its offsets.
+    pub fn rows(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<RecordBatch> {
+        let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
+        super::probe::check_batch_size(&self.schema, rows.len())?;
+        let selection = Selection::try_new(&rows, self.build.num_rows())?;
+        let columns = self.columns.iter().map(|column| gather(column, selection)).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+}
+
+impl Entries {
+    /// Makes room for `more` entries, or says that the allocator has none.
+    fn try_reserve(&mut self, more: usize) -> Result<()> {
+        let reserved = self.probe.try_reserve(more).and_then(|()| self.build.try_reserve(more));
+        reserved.map_err(|error| {
+            Error::ResourcesExhausted(format!(
+                "{} pairs were made, the allocator has no room for more: {error}; ask for fewer keys at once",
+                self.len()
+            ))
+        })
+    }
+}
+
+/// Which of `rows` are some, unless all are.
+fn found(rows: &[u32]) -> Option<NullBuffer> {
+    let any_none = rows.contains(&NONE);
+    any_none.then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE)))
+}

@@ -1,0 +1,109 @@
+//! `prejoin.Config`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+use crate::prepare::Config;
+use crate::python::arguments::count;
+use crate::python::errors::{guarded, plan, type_error};
+
+/// Choices of one preparation; every field has a default that suits most builds.
+///
+/// perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
+///     index; above 1 turns it off.
+/// perfect_hash_small_range: key ranges up to this get one whatever their density.
+/// in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+/// in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+///
+/// Raises PlanError for a number out of range.
+#[pyclass(name = "Config", module = "prejoin", frozen, eq)]
+#[derive(PartialEq)]
+pub(crate) struct PyConfig {
+    pub(crate) config: Config,
+}
+
+#[pymethods]
+impl PyConfig {
+    #[new]
+    #[pyo3(signature = (*, perfect_hash_min_density=None, perfect_hash_small_range=None, in_list_max_bytes=None,
+                        in_list_max_values=None, _collide=None))]
+    fn new(
+        perfect_hash_min_density: Option<&Bound<'_, PyAny>>,
+        perfect_hash_small_range: Option<&Bound<'_, PyAny>>,
+        in_list_max_bytes: Option<&Bound<'_, PyAny>>,
+        in_list_max_values: Option<&Bound<'_, PyAny>>,
+        _collide: Option<u64>,
+    ) -> PyResult<Self> {
+        guarded(|| {
+            let default = Config::default();
+            let density = match perfect_hash_min_density {
+                None => default.perfect_hash_min_density,
+                Some(given) if given.is_instance_of::<PyBool>() => {
+                    return Err(type_error("perfect_hash_min_density is a share of at least 0, a bool was given"));
+                }
+                Some(given) => given.extract()?,
+            };
+            if density.is_nan() || density < 0.0 {
+                return Err(plan(format!("perfect_hash_min_density is a share of at least 0, {density} was given")));
+            }
+            let small_range = count("perfect_hash_small_range", perfect_hash_small_range)?;
+            let list_bytes = count("in_list_max_bytes", in_list_max_bytes)?;
+            let list_values = count("in_list_max_values", in_list_max_values)?;
+            Ok(Self {
+                config: Config {
+                    perfect_hash_min_density: density,
+                    perfect_hash_small_range: small_range
+                        .map_or(default.perfect_hash_small_range, |range| range as u64),
+                    in_list_max_bytes: list_bytes.unwrap_or(default.in_list_max_bytes),
+                    in_list_max_values: list_values.unwrap_or(default.in_list_max_values),
+                    collide: _collide.unwrap_or(default.collide),
+                },
+            })
+        })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        options.set_item("perfect_hash_min_density", self.config.perfect_hash_min_density)?;
+        options.set_item("perfect_hash_small_range", self.config.perfect_hash_small_range)?;
+        options.set_item("in_list_max_bytes", self.config.in_list_max_bytes)?;
+        options.set_item("in_list_max_values", self.config.in_list_max_values)?;
+        options.set_item("_collide", self.config.collide)?;
+        Ok((PyTuple::empty(py), options))
+    }
+
+    /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off.
+    #[getter]
+    fn perfect_hash_min_density(&self) -> f64 {
+        self.config.perfect_hash_min_density
+    }
+
+    /// Key ranges up to this are indexed by perfect hash whatever their density.
+    #[getter]
+    fn perfect_hash_small_range(&self) -> u64 {
+        self.config.perfect_hash_small_range
+    }
+
+    /// Largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+    #[getter]
+    fn in_list_max_bytes(&self) -> usize {
+        self.config.in_list_max_bytes
+    }
+
+    /// Largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+    #[getter]
+    fn in_list_max_values(&self) -> usize {
+        self.config.in_list_max_values
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Config(perfect_hash_min_density={:?}, perfect_hash_small_range={}, in_list_max_bytes={}, \
+             in_list_max_values={})",
+            self.config.perfect_hash_min_density,
+            self.config.perfect_hash_small_range,
+            self.config.in_list_max_bytes,
+            self.config.in_list_max_values,
+        )
+    }
+}

@@ -1,0 +1,125 @@
+//! `prejoin.DynamicFilter`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use super::source::Side;
+use crate::python::arguments::names_or_positions;
+use crate::python::errors::{guarded, plan};
+use crate::python::interchange::batch_from_python;
+use crate::python::lookup::array;
+use crate::python::signals::detach_if_long;
+use crate::run::DynamicFilter;
+
+/// A filter on the probe rows of one join, empty until that join's build is known.
+///
+/// probe: the probe side of the join, or its schema.
+/// on: the probe key columns by name or position, in key order.
+///
+/// Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
+/// then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
+/// unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
+/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
+/// outlive its join, and `await filter` waits until it is complete.
+///
+/// Raises PlanError for columns that do not exist.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
+/// >>> filter = prejoin.DynamicFilter(events.schema, on="id")
+/// >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
+/// >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
+/// >>> users = pa.table({"id": [1, 2]})
+/// >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
+/// >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
+/// ({'at': [10, 30]}, 2)
+/// >>> filter
+/// DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+#[pyclass(name = "DynamicFilter", module = "prejoin", frozen)]
+pub(crate) struct PyDynamicFilter {
+    pub(crate) filter: Arc<DynamicFilter>,
+}
+
+/// How often a waiting thread looks for signals.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+#[pymethods]
+impl PyDynamicFilter {
+    #[new]
+    fn new(probe: &Bound<'_, PyAny>, on: &Bound<'_, PyAny>) -> PyResult<Self> {
+        guarded(|| {
+            let schema = Side::new(probe)?.source.schema().clone();
+            let keys = names_or_positions("on", on, &schema)?;
+            Ok(Self { filter: DynamicFilter::try_new(schema, keys)? })
+        })
+    }
+
+    /// Positions of the tested columns in the probe schema, in key order.
+    #[getter]
+    fn keys(&self) -> Vec<usize> {
+        self.filter.keys().to_vec()
+    }
+
+    /// True once the build is known, or all builds in partitioned mode.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.filter.is_complete()
+    }
+
+    /// Waits until the filter is complete, at most `timeout` seconds; None waits without end. Tells whether it is.
+    ///
+    /// The build is made by the thread that first pulls from the join: another one may wait.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_complete(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+        guarded(|| {
+            let end = timeout.map(|seconds| match Duration::try_from_secs_f64(seconds) {
+                Ok(timeout) => Ok(Instant::now().checked_add(timeout)),
+                Err(_) => Err(plan(format!("timeout is a number of seconds of at least 0, {seconds} was given"))),
+            });
+            let end = end.transpose()?.flatten();
+            loop {
+                let left = end.map_or(LOOK_UP, |end| end.saturating_duration_since(Instant::now()).min(LOOK_UP));
+                if py.detach(|| self.filter.wait_complete(Some(left))) {
+                    return Ok(true);
+                }
+                py.check_signals()?;
+                if end.is_some_and(|end| end <= Instant::now()) {
+                    return Ok(self.filter.is_complete());
+                }
+            }
+        })
+    }
+
+    /// Waits in the running event loop until the filter is complete.
+    fn __await__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
+            let future = event_loop.call_method0("create_future")?;
+            let wake = py.import("prejoin._wake")?.getattr("wake")?.unbind();
+            let (event_loop, waiting) = (event_loop.unbind(), future.clone().unbind());
+            self.filter.on_complete(move || {
+                // A loop that is closed by now, or a shutdown, leaves nobody to tell.
+                Python::try_attach(|py| wake.call1(py, (event_loop, waiting)).map(drop));
+            });
+            future.call_method0("__await__")
+        })
+    }
+
+    /// The rows of `batch` that can match, without nulls; all rows until the filter is complete.
+    ///
+    /// Columns are found by their position in the probe schema. Raises PlanError where they are not there.
+    fn evaluate<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let batch = batch_from_python(batch)?;
+            let mask = detach_if_long(py, batch.num_rows(), || self.filter.evaluate(&batch))?;
+            array(py, Arc::new(mask))
+        })
+    }
+
+    /// Bounds and the kind of membership; no other table contents.
+    fn __repr__(&self) -> PyResult<String> {
+        guarded(|| Ok(self.filter.to_string()))
+    }
+}

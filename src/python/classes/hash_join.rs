@@ -1,0 +1,756 @@
+//! `prejoin.HashJoin`.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
+
+use super::config::PyConfig;
+use super::dynamic_filter::PyDynamicFilter;
+use super::expr::{PyExpr, condition};
+use super::pool::PyMemoryPool;
+use super::prepared::{PyPreparedBuild, collect, config_of};
+use super::session::PySession;
+use super::source::{self, Side};
+use crate::cancel::Cancel;
+use crate::error::{Result, plan_err};
+use crate::expr::Expr;
+use crate::join::{ExplainFormat, PartitionMode};
+use crate::probe::ProbePlan;
+use crate::python::arguments::{count, keep_of, null_equalities, validate_of};
+use crate::python::errors::{guarded, plan, type_error};
+use crate::python::execution::{Execution, run_options};
+use crate::python::interchange::{PySchema, batch_from_python, reader, type_name};
+use crate::python::join::{how_of, join_type};
+use crate::python::report;
+use crate::python::signals::{detach_if_long, interruptible};
+use crate::run::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
+
+/// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
+///
+/// build, probe: a schema alone, any rows, or a `Source`.
+/// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// null_equal: whether null matches null; one bool, or one for each key.
+/// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
+/// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
+///     list keeps the row count.
+/// limit: largest number of output rows.
+/// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+/// null_aware: SQL NOT IN, for anti and build_anti.
+/// validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
+///     or "1:1".
+/// dynamic_filter: the filter that the join tells its build to.
+///
+/// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
+/// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
+/// unmatched build rows last.
+///
+/// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
+/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
+/// which give a new join.
+///
+/// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
+/// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+///
+/// Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
+/// is no source.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+/// >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+/// >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
+/// >>> prepared = join.prepare_build(users)
+/// >>> task = join.replace(probe=events).with_prepared_build(prepared)
+/// >>> task.execute().read_all().to_pylist()
+/// [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
+#[pyclass(name = "HashJoin", module = "prejoin", frozen)]
+pub(crate) struct PyHashJoin {
+    /// Read or replaced, never held while Python code or anything long runs.
+    state: Mutex<State>,
+    /// The objects behind the sources, which pickling needs.
+    build: Option<Py<PyAny>>,
+    probe: Option<Py<PyAny>>,
+    prepared: Option<Py<PyPreparedBuild>>,
+    /// The join's own until `reset`.
+    dynamic_filter: Option<Py<PyDynamicFilter>>,
+}
+
+/// The join as it is now.
+struct State {
+    join: HashJoin,
+    /// What a call of the attached join validated, until the join is changed.
+    called: Option<Arc<Called>>,
+    /// Number of changes so far.
+    changes: u64,
+}
+
+/// The plan of an attached join for whole batches, with the options of a call that names none.
+struct Called {
+    plan: Arc<ProbePlan>,
+    schema: PySchema,
+}
+
+impl From<HashJoin> for State {
+    fn from(join: HashJoin) -> Self {
+        Self { join, called: None, changes: 0 }
+    }
+}
+
+/// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
+const PARAMETERS: [&str; 12] = [
+    "build",
+    "probe",
+    "on",
+    "how",
+    "null_equal",
+    "where",
+    "projection",
+    "limit",
+    "mode",
+    "null_aware",
+    "validate",
+    "dynamic_filter",
+];
+
+impl PyHashJoin {
+    /// The join as it is now.
+    fn join(&self) -> HashJoin {
+        self.state().join.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
+    fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
+        let mut join = self.join();
+        change(&mut join)?;
+        let old = std::mem::replace(&mut self.state().join, join.clone());
+        // Without the lock: the last hold on a Python object may go with it.
+        drop(old);
+        Ok(join)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
+        self.change(change)?;
+        let mut state = self.state();
+        state.changes += 1;
+        let called = state.called.take();
+        drop(state);
+        drop(called);
+        Ok(())
+    }
+
+    /// The plan of a call, made by the first one since the join was changed.
+    fn called(&self, py: Python<'_>, prepared: &PyPreparedBuild) -> PyResult<Arc<Called>> {
+        let (join, changes) = {
+            let state = self.state();
+            if let Some(called) = &state.called {
+                return Ok(Arc::clone(called));
+            }
+            (state.join.clone(), state.changes)
+        };
+        let options = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
+        let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &options)?);
+        let called = Arc::new(Called { plan, schema: PySchema::new(py, join.schema()?)? });
+        let mut state = self.state();
+        if state.changes == changes {
+            state.called = Some(Arc::clone(&called));
+        }
+        Ok(called)
+    }
+
+    /// The join with a run of its own, which is the one that `metrics` tells from now on.
+    fn new_run(&self) -> Result<HashJoin> {
+        self.change(|join| {
+            join.reset_run();
+            Ok(())
+        })
+    }
+}
+
+#[pymethods]
+impl PyHashJoin {
+    #[new]
+    #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
+                        mode="collect_left", null_aware=false, validate=None, dynamic_filter=None))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python class
+    fn new(
+        build: &Bound<'_, PyAny>,
+        probe: &Bound<'_, PyAny>,
+        on: &Bound<'_, PyAny>,
+        how: &str,
+        null_equal: Option<&Bound<'_, PyAny>>,
+        r#where: Option<&Bound<'_, PyAny>>,
+        projection: Option<&Bound<'_, PyAny>>,
+        limit: Option<&Bound<'_, PyAny>>,
+        mode: &str,
+        null_aware: bool,
+        validate: Option<&str>,
+        dynamic_filter: Option<&Bound<'_, PyDynamicFilter>>,
+    ) -> PyResult<Self> {
+        guarded(|| {
+            let (build, probe) = (Side::new(build)?, Side::new(probe)?);
+            let on = key_pairs(on)?;
+            let null_equality = null_equalities(null_equal, on.len())?;
+            let projection = positions(projection, &build, &probe)?;
+            let join = HashJoin::builder(build.source, probe.source)
+                .on(on)
+                .null_equalities(null_equality)
+                .projection(projection)
+                .join_type(join_type(how)?)
+                .filter(predicate(r#where)?)
+                .limit(count("limit", limit)?)
+                .mode(mode_of(mode)?)
+                .null_aware(null_aware)
+                .validate(validate_of(validate)?)
+                .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
+            let state = Mutex::new(join.build()?.into());
+            let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
+            Ok(Self { state, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
+        })
+    }
+
+    /// A new join with some parameters of the constructor changed and a fresh run state.
+    ///
+    /// Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
+    #[pyo3(signature = (**changes))]
+    fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        guarded(|| {
+            let join = self.join();
+            let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.clone_ref(py));
+            let mut build = Side { source: join.build_source().clone(), object: clone(&self.build) };
+            let mut probe = Side { source: join.probe_source().clone(), object: clone(&self.probe) };
+            let mut dynamic_filter = self.dynamic_filter(py);
+            let mut builder = join.to_builder();
+            if let Some(changes) = changes {
+                if let Some((unknown, _)) =
+                    changes.iter().find(|(key, _)| !PARAMETERS.contains(&key.to_string().as_str()))
+                {
+                    return Err(plan(format!("HashJoin has no parameter {unknown}; it has {}", PARAMETERS.join(", "))));
+                }
+                for name in PARAMETERS {
+                    let Some(value) = changes.get_item(name)? else { continue };
+                    builder = match name {
+                        "build" => {
+                            build = Side::new(&value)?;
+                            builder.build_source(build.source.clone())
+                        }
+                        "probe" => {
+                            probe = Side::new(&value)?;
+                            builder.probe(probe.source.clone())
+                        }
+                        "dynamic_filter" => {
+                            dynamic_filter = filter_of(&value)?;
+                            builder.dynamic_filter(dynamic_filter.as_ref().map(|filter| filter.get().filter.clone()))
+                        }
+                        _ => change(builder, name, &value, join.on.len(), &build, &probe)?,
+                    };
+                }
+            }
+            let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
+            let state = Mutex::new(builder.build()?.into());
+            Ok(Self { state, build: build.object, probe: probe.object, prepared, dynamic_filter })
+        })
+    }
+
+    /// Prepares `source` as a build for joins like this one; the join's own build source is not touched.
+    ///
+    /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
+    /// An exception of the source comes through unchanged. After an error the pool is as it was.
+    ///
+    /// keep: "all" rows of a key, or only its "first" or "last".
+    ///
+    /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
+    #[pyo3(signature = (source, *, keep="all", pool=None, config=None))]
+    fn prepare_build(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        keep: &str,
+        pool: Option<&Bound<'_, PyMemoryPool>>,
+        config: Option<&Bound<'_, PyConfig>>,
+    ) -> PyResult<PyPreparedBuild> {
+        guarded(|| {
+            let (join, keep) = (self.join(), keep_of(keep)?);
+            // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
+            let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
+            let declared = declared && !source.hasattr(intern!(py, "schema"))?;
+            let source = source::open(source, declared.then(|| join.build_source().schema().clone()))?;
+            let pool = PyMemoryPool::resolve(pool);
+            let collector = join.collector(source.schema(), &pool, config_of(config), interruptible())?;
+            Ok(PyPreparedBuild::new(collect(py, collector.with_keep(keep), source, &pool)?))
+        })
+    }
+
+    /// The join attached to a prepared build; its build source is replaced by an empty placeholder.
+    ///
+    /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
+    fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
+        guarded(|| {
+            let state = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?.into());
+            let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
+            let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
+            Ok(Self { state, build: None, probe, prepared, dynamic_filter })
+        })
+    }
+
+    /// Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
+    ///
+    /// Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
+    /// have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
+    /// full, build_semi and build_anti. Dropping the reader releases everything.
+    ///
+    /// Raises PlanError if the join, changed since it was made, is not valid any more.
+    #[pyo3(signature = (partition=None, batch_size=None, *, pool=None, config=None))]
+    fn execute<'py>(
+        &self,
+        py: Python<'py>,
+        partition: Option<&Bound<'py, PyAny>>,
+        batch_size: Option<&Bound<'py, PyAny>>,
+        pool: Option<&Bound<'py, PyMemoryPool>>,
+        config: Option<&Bound<'py, PyConfig>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let partition = count("partition", partition)?;
+            let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
+            let options = run_options(Some(batch_size), pool, config)?;
+            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            let schema = PySchema::new(py, join.schema()?)?;
+            reader(py, schema, Box::new(Execution::new(join, partition, options)?))
+        })
+    }
+
+    /// Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+    ///
+    /// An ordinary join collects its build for each call.
+    #[pyo3(signature = (batch, *, pool=None, config=None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        batch: &Bound<'py, PyAny>,
+        pool: Option<&Bound<'py, PyMemoryPool>>,
+        config: Option<&Bound<'py, PyConfig>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let batch = batch_from_python(batch)?;
+            let rows = batch.num_rows();
+            if let (Some(prepared), None, None) = (&self.prepared, pool, config) {
+                let called = self.called(py, prepared.get())?;
+                let (join, cancel) = (self.new_run()?, interruptible());
+                let run = || join.run_planned(&called.plan, batch, cancel);
+                return called.schema.batch(py, &detach_if_long(py, rows, run)?);
+            }
+            let join = self.new_run()?;
+            let options = run_options(None, pool, config)?;
+            let schema = PySchema::new(py, join.schema()?)?;
+            // An ordinary join collects its build now.
+            let rows = if self.prepared.is_some() { batch.num_rows() } else { usize::MAX };
+            let joined = detach_if_long(py, rows, || join.run_once(batch, &options))?;
+            schema.batch(py, &joined)
+        })
+    }
+
+    /// Opens the join for probe batches that are pushed by hand.
+    #[pyo3(signature = (partition=None, *, pool=None, config=None))]
+    fn open(
+        &self,
+        py: Python<'_>,
+        partition: Option<&Bound<'_, PyAny>>,
+        pool: Option<&Bound<'_, PyMemoryPool>>,
+        config: Option<&Bound<'_, PyConfig>>,
+    ) -> PyResult<PySession> {
+        guarded(|| {
+            let partition = count("partition", partition)?;
+            let options = run_options(None, pool, config)?;
+            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            if partition.is_none() && join.partitions() != 1 {
+                return Err(plan(format!(
+                    "this join has {} probe partitions, each of which is a session; open(partition) opens one",
+                    join.partitions()
+                )));
+            }
+            let schema = PySchema::new(py, join.schema()?)?;
+            let open = || join.open(partition.unwrap_or(0), &options);
+            let (rows, probe) = match join.prepared_build() {
+                Some(prepared) => (prepared.num_rows(), open()?),
+                None => (usize::MAX, py.detach(open)?),
+            };
+            Ok(PySession::new(schema, rows, probe))
+        })
+    }
+
+    /// Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again.
+    fn reset(&self) -> PyResult<()> {
+        guarded(|| {
+            self.set(|join| {
+                join.reset();
+                Ok(())
+            })
+        })
+    }
+
+    /// The join as text: one line ("indent") or a tree ("tree").
+    #[pyo3(signature = (format="indent"))]
+    fn explain(&self, format: &str) -> PyResult<String> {
+        guarded(|| {
+            let format = match format {
+                "indent" => ExplainFormat::Indent,
+                "tree" => ExplainFormat::Tree,
+                _ => {
+                    return Err(plan(format!(
+                        "format={format:?} is no explain format; the formats are indent and tree"
+                    )));
+                }
+            };
+            Ok(self.join().explain(format))
+        })
+    }
+
+    /// Row counts before the join runs: known, guessed, or None.
+    fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::statistics(py, self.join().statistics()))
+    }
+
+    /// Order, equal columns and partitions of the output; columns are positions in the output.
+    fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::properties(py, self.join().properties()?))
+    }
+
+    /// What the current run did so far; times are seconds, memory is bytes.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| report::metrics(py, self.join().metrics()))
+    }
+
+    /// One line of explain.
+    fn __repr__(&self) -> PyResult<String> {
+        self.explain("indent")
+    }
+
+    /// An unattached join travels with the objects behind its sources, if these pickle.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        guarded(|| {
+            let bytes = PyBytes::new(py, &self.join().to_bytes()?);
+            let load = py.import("prejoin._core")?.getattr("_load_join")?;
+            Ok((load, (bytes, &self.build, &self.probe).into_pyobject(py)?))
+        })
+    }
+
+    /// The pyarrow.Schema of the output.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| Ok(PySchema::new(py, self.join().schema()?)?.object(py).clone()))
+    }
+
+    /// The prepared build that is attached, else None.
+    #[getter]
+    fn prepared_build(&self, py: Python<'_>) -> Option<Py<PyPreparedBuild>> {
+        self.prepared.as_ref().map(|prepared| prepared.clone_ref(py))
+    }
+
+    /// The filter that the join tells its build to, else None.
+    #[getter]
+    fn dynamic_filter(&self, py: Python<'_>) -> Option<Py<PyDynamicFilter>> {
+        let attached = self.join().dynamic_filter().is_some();
+        self.dynamic_filter.as_ref().filter(|_| attached).map(|filter| filter.clone_ref(py))
+    }
+
+    /// Key pairs as positions (build column, probe column).
+    #[getter]
+    fn on(&self) -> Vec<(usize, usize)> {
+        self.join().on
+    }
+
+    #[setter]
+    fn set_on(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let on = key_pairs(on)?;
+            self.set(|join| join.set_on(&on))
+        })
+    }
+
+    /// The kind of the join.
+    #[getter]
+    fn how(&self) -> &'static str {
+        how_of(self.join().join_type)
+    }
+
+    #[setter]
+    fn set_how(&self, how: &str) -> PyResult<()> {
+        guarded(|| {
+            self.set(|join| {
+                join.join_type = join_type(how)?;
+                Ok(())
+            })
+        })
+    }
+
+    /// Whether null matches null, for each key.
+    #[getter]
+    fn null_equal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.join().null_equality.iter().map(|equality| equality.nulls_equal()))
+    }
+
+    #[setter]
+    fn set_null_equal(&self, null_equal: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let equalities = null_equalities(Some(null_equal), self.join().on.len())?;
+            self.set(|join| {
+                join.null_equality = equalities;
+                Ok(())
+            })
+        })
+    }
+
+    /// The residual predicate, else None.
+    #[getter(r#where)]
+    fn predicate(&self) -> Option<PyExpr> {
+        self.join().filter.map(PyExpr::from)
+    }
+
+    #[setter(r#where)]
+    fn set_predicate(&self, r#where: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let predicate = predicate(Some(r#where))?;
+            self.set(|join| {
+                join.filter = predicate;
+                Ok(())
+            })
+        })
+    }
+
+    /// Output columns as positions in (build columns, probe columns), else None.
+    #[getter]
+    fn projection(&self) -> Option<Vec<usize>> {
+        self.join().projection
+    }
+
+    #[setter]
+    fn set_projection(&self, projection: &Bound<'_, PyAny>) -> PyResult<()> {
+        guarded(|| {
+            let join = self.join();
+            let (build, probe) = (join.build_source().clone(), join.probe_source().clone());
+            let side = |source| Side { source, object: None };
+            let projection = positions(Some(projection), &side(build), &side(probe))?;
+            self.set(|join| {
+                join.projection = projection;
+                Ok(())
+            })
+        })
+    }
+
+    /// Largest number of output rows, else None.
+    #[getter]
+    fn limit(&self) -> Option<usize> {
+        self.join().limit
+    }
+
+    #[setter]
+    fn set_limit(&self, limit: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        guarded(|| {
+            let limit = count("limit", limit)?;
+            self.set(|join| {
+                join.limit = limit;
+                Ok(())
+            })
+        })
+    }
+
+    /// _How partitions meet.
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.join().mode {
+            PartitionMode::CollectLeft => "collect_left",
+            PartitionMode::Partitioned => "partitioned",
+        }
+    }
+
+    #[setter]
+    fn set_mode(&self, mode: &str) -> PyResult<()> {
+        guarded(|| {
+            self.set(|join| {
+                join.mode = mode_of(mode)?;
+                Ok(())
+            })
+        })
+    }
+
+    /// SQL NOT IN for anti joins.
+    #[getter]
+    fn null_aware(&self) -> bool {
+        self.join().null_aware
+    }
+
+    #[setter]
+    fn set_null_aware(&self, null_aware: bool) -> PyResult<()> {
+        guarded(|| {
+            self.set(|join| {
+                join.null_aware = null_aware;
+                Ok(())
+            })
+        })
+    }
+
+    /// How many rows of each side may share a key.
+    #[getter]
+    fn validate(&self) -> String {
+        self.join().validate.to_string()
+    }
+
+    #[setter]
+    fn set_validate(&self, validate: Option<&str>) -> PyResult<()> {
+        guarded(|| {
+            let validate = validate_of(validate)?;
+            self.set(|join| {
+                join.validate = validate;
+                Ok(())
+            })
+        })
+    }
+}
+
+/// A join that `HashJoin.__reduce__` took apart.
+#[pyfunction]
+#[pyo3(name = "_load_join")]
+pub(crate) fn load_join(
+    bytes: &[u8],
+    build: Option<&Bound<'_, PyAny>>,
+    probe: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyHashJoin> {
+    guarded(|| {
+        let join = HashJoin::from_bytes(bytes)?;
+        let mut builder = join.to_builder();
+        if let Some(build) = build {
+            builder = builder.build_source(Side::new(build)?.source);
+        }
+        if let Some(probe) = probe {
+            builder = builder.probe(Side::new(probe)?.source);
+        }
+        let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
+        let state = Mutex::new(builder.build()?.into());
+        Ok(PyHashJoin { state, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
+    })
+}
+
+/// Rows of an output batch at most, where it is not said.
+pub(crate) const DEFAULT_BATCH_SIZE: usize = 8192;
+
+/// One change of `replace`, other than of a source.
+fn change(
+    builder: HashJoinBuilder,
+    name: &str,
+    value: &Bound<'_, PyAny>,
+    keys: usize,
+    build: &Side,
+    probe: &Side,
+) -> PyResult<HashJoinBuilder> {
+    let some = Some(value).filter(|value| !value.is_none());
+    Ok(match name {
+        "on" => builder.on(key_pairs(value)?),
+        "how" => builder.join_type(join_type(value.extract()?)?),
+        "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
+        "where" => builder.filter(predicate(some)?),
+        "projection" => builder.projection(positions(some, build, probe)?),
+        "limit" => builder.limit(count("limit", some)?),
+        "mode" => builder.mode(mode_of(value.extract()?)?),
+        "validate" => builder.validate(validate_of(value.extract()?)?),
+        _ => builder.null_aware(value.extract()?),
+    })
+}
+
+/// `dynamic_filter=`: a filter, or None.
+fn filter_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDynamicFilter>>> {
+    if given.is_none() {
+        return Ok(None);
+    }
+    match given.cast::<PyDynamicFilter>() {
+        Ok(filter) => Ok(Some(filter.clone().unbind())),
+        Err(_) => Err(type_error(format!("dynamic_filter is a prejoin.DynamicFilter, {} was given", type_name(given)))),
+    }
+}
+
+/// `where=`: a condition, its SQL text, or None.
+pub(crate) fn predicate(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Expr>> {
+    given.filter(|given| !given.is_none()).map(condition).transpose()
+}
+
+fn mode_of(mode: &str) -> Result<PartitionMode> {
+    match mode {
+        "collect_left" => Ok(PartitionMode::CollectLeft),
+        "partitioned" => Ok(PartitionMode::Partitioned),
+        _ => plan_err!("mode={mode:?} is no partition mode; the modes are collect_left and partitioned"),
+    }
+}
+
+/// `on=`: a list of keys, each a pair (build key, probe key) or one name or position that serves both sides; or one
+/// such name. A key is a name, a position or a column expression.
+fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
+    let refused = || {
+        plan(format!(
+            "on is a list of pairs (build key, probe key), each a column name or position, or of names that both sides \
+             have; {} was given",
+            on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
+        ))
+    };
+    let key = |key: &Bound<'_, PyAny>| -> PyResult<JoinKey> {
+        if let Ok(expr) = key.cast::<PyExpr>() {
+            return Ok(JoinKey::from(expr.get().expr()));
+        }
+        if let Ok(name) = key.extract::<String>() {
+            return Ok(JoinKey::Name(name));
+        }
+        if key.is_instance_of::<PyBool>() {
+            return Err(refused());
+        }
+        key.extract::<usize>().map(JoinKey::Position).map_err(|_| refused())
+    };
+    if on.is_instance_of::<PyString>() {
+        let name = key(on)?;
+        return Ok(vec![(name.clone(), name)]);
+    }
+    if on.is_instance_of::<PyDict>() {
+        return Err(refused());
+    }
+    let pair = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<(JoinKey, JoinKey)> {
+        let pair = pair?;
+        match pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
+            Ok((build, probe)) => Ok((key(&build)?, key(&probe)?)),
+            Err(_) if pair.is_instance_of::<PyExpr>() => Err(refused()),
+            Err(_) => key(&pair).map(|key| (key.clone(), key)),
+        }
+    };
+    on.try_iter().map_err(|_| refused())?.map(pair).collect()
+}
+
+/// `projection=`: positions in (build columns, probe columns), or "build.x" and "probe.y"; None is all columns.
+fn positions(projection: Option<&Bound<'_, PyAny>>, build: &Side, probe: &Side) -> PyResult<Option<Vec<usize>>> {
+    let Some(projection) = projection.filter(|projection| !projection.is_none()) else { return Ok(None) };
+    let refused = |found: &Bound<'_, PyAny>| {
+        type_error(format!(
+            "projection lists column positions, or names like \"build.x\" and \"probe.y\"; {} was given",
+            type_name(found)
+        ))
+    };
+    let (build, probe) = (build.source.schema(), probe.source.schema());
+    let one = |column: PyResult<Bound<'_, PyAny>>| -> PyResult<usize> {
+        let column = column?;
+        let Ok(name) = column.extract::<String>() else {
+            return count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column));
+        };
+        if name == "mark" {
+            return Ok(build.fields().len() + probe.fields().len());
+        }
+        Ok(match name.split_once('.') {
+            Some(("build", name)) => crate::columns::position(build, name, "build")?,
+            Some(("probe", name)) => build.fields().len() + crate::columns::position(probe, name, "probe")?,
+            _ => return Err(plan(format!("projection names {name:?}; write \"build.{name}\" or \"probe.{name}\""))),
+        })
+    };
+    if projection.is_instance_of::<PyString>() {
+        return Err(refused(projection));
+    }
+    projection.try_iter().map_err(|_| refused(projection))?.map(one).collect::<PyResult<_>>().map(Some)
+}

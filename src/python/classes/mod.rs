@@ -1,0 +1,11 @@
+//! The Python classes, one file each, with the functions that make them.
+
+pub(crate) mod config;
+pub(crate) mod dynamic_filter;
+pub(crate) mod expr;
+pub(crate) mod hash_join;
+pub(crate) mod pool;
+pub(crate) mod prepared;
+pub(crate) mod saved;
+pub(crate) mod session;
+pub(crate) mod source;

@@ -1,0 +1,351 @@
+//! `prejoin.PreparedBuild` and `prejoin.prepare`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::config::PyConfig;
+use super::pool::PyMemoryPool;
+use super::{saved, source};
+use crate::columns::Bounds;
+use crate::error::Error;
+use crate::memory::{Pool, Reservation};
+use crate::prepare::Config;
+use crate::prepare::{BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
+use crate::python::arguments::{keep_of, key_names, null_equalities};
+use crate::python::errors::guarded;
+use crate::python::interchange::{PySchema, Source, schema_of};
+use crate::python::join::{JoinCache, join_type};
+use crate::python::lookup;
+use crate::python::lookup::LookupCache;
+use crate::python::signals::{detach_if_long, interruptible};
+
+/// The build side of a hash join, prepared once: rows, index and memory charge.
+///
+/// Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
+/// the last join, reader or table that uses it is gone, its memory and its charge go together.
+#[pyclass(name = "PreparedBuild", module = "prejoin", frozen)]
+pub(crate) struct PyPreparedBuild {
+    pub(crate) build: Arc<PreparedBuild>,
+    /// Joins attached to this build by `prejoin.join`.
+    pub(crate) joins: JoinCache,
+    lookups: LookupCache,
+}
+
+impl PyPreparedBuild {
+    pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
+        Self { build, joins: JoinCache::default(), lookups: LookupCache::default() }
+    }
+
+    fn key_names(&self) -> Vec<&str> {
+        self.build.keys().iter().map(|&key| self.build.schema().field(key).name().as_str()).collect()
+    }
+}
+
+#[pymethods]
+impl PyPreparedBuild {
+    /// The pyarrow.Schema of the build.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| Ok(PySchema::new(py, self.build.schema().clone())?.object(py).clone()))
+    }
+
+    /// Names of the key columns, in key order.
+    #[getter]
+    fn keys(&self) -> Vec<String> {
+        self.key_names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Whether null matches null, for each key.
+    #[getter]
+    fn null_equal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.build.null_equality().iter().map(|equality| equality.nulls_equal()))
+    }
+
+    /// Number of build rows, duplicates and null keys included.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.build.num_rows()
+    }
+
+    /// Number of distinct keys that a probe can match.
+    #[getter]
+    fn num_keys(&self) -> usize {
+        self.build.num_keys()
+    }
+
+    /// True where no key that a probe can match stands in two rows.
+    #[getter]
+    fn is_unique(&self) -> bool {
+        self.build.is_unique()
+    }
+
+    /// Which index was made: "dense", "hashed", "bytes" or "rows".
+    #[getter]
+    fn index_kind(&self) -> String {
+        self.build.index_kind().to_string()
+    }
+
+    /// Bytes charged to the pool for as long as the build lives.
+    #[getter]
+    fn reserved_bytes(&self) -> usize {
+        self.build.reserved_bytes()
+    }
+
+    /// Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none.
+    #[getter]
+    fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Pair<'py>>>> {
+        guarded(|| {
+            let one = |bounds: &Bounds| Ok((scalar(py, bounds.min())?, scalar(py, bounds.max())?));
+            self.build.bounds().iter().map(|bounds| bounds.as_ref().map(one).transpose()).collect()
+        })
+    }
+
+    /// How membership is told: "in_list" for a small build, else "map".
+    #[getter]
+    fn membership(&self) -> &'static str {
+        match self.build.membership() {
+            Membership::InList(_) => "in_list",
+            Membership::Map => "map",
+        }
+    }
+
+    /// Bytes by part, by whose they are, and as the pool knows them.
+    ///
+    /// rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
+    /// all processes that map it); reserved (charged to the pool).
+    fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let memory = self.build.memory();
+        let parts = PyDict::new(py);
+        parts.set_item("rows", memory.rows)?;
+        parts.set_item("index", memory.index)?;
+        parts.set_item("groups", memory.groups)?;
+        parts.set_item("private", memory.private)?;
+        parts.set_item("mapped", memory.mapped)?;
+        parts.set_item("reserved", self.build.reserved_bytes())?;
+        Ok(parts)
+    }
+
+    /// Identity of the contents: 32 hexadecimal digits.
+    ///
+    /// A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
+    /// the rows; it does not withstand malice.
+    #[getter]
+    fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
+        guarded(|| {
+            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint())?;
+            Ok(saved::hex(fingerprint))
+        })
+    }
+
+    /// The file that the build was opened from, as an absolute path; None for a build in memory.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.build.path().map(Path::as_os_str)
+    }
+
+    /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
+    ///
+    /// mode: permission bits of the file; by default 0o600, the user alone reads it.
+    ///
+    /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
+    /// was there before, or the new file. Who has the old file open keeps it.
+    ///
+    /// Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
+    /// then.
+    #[pyo3(signature = (path, *, mode=None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, mode: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        guarded(|| saved::save(py, &self.build, &path, mode))
+    }
+
+    /// Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+    ///
+    /// The copy is charged to the build's pool for as long as the handle lives.
+    ///
+    /// Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+    fn share(&self, py: Python<'_>) -> PyResult<saved::PySharedBuild> {
+        guarded(|| saved::PySharedBuild::new(py, &self.build))
+    }
+
+    /// An opened build travels as its path and fingerprint.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        guarded(|| saved::reduce(py, &self.build))
+    }
+
+    /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
+    fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let rows = lease_batch(&self.build, self.build.rows()?);
+            PySchema::new(py, rows.schema())?.table(py, &[rows])
+        })
+    }
+
+    /// The row of one key as a dict of Python values, None where the key is absent.
+    ///
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
+    ///     type cannot hold is absent.
+    /// keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.get(2), users.get(3)
+    /// ({'id': 2, 'name': 'bob'}, None)
+    #[pyo3(signature = (key, *, keep="all"))]
+    fn get<'py>(&self, key: &Bound<'py, PyAny>, keep: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
+        guarded(|| lookup::get(key, &self.build, &self.lookups, keep_of(keep)?))
+    }
+
+    /// One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+    ///
+    /// keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
+    ///     mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
+    ///     their names.
+    /// columns: names of build columns, all by default.
+    /// keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+    /// [{'name': 'bob'}, {'name': None}]
+    #[pyo3(signature = (keys, columns=None, *, keep="all"))]
+    fn lookup<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, keep_of(keep)?))
+    }
+
+    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::contains(keys, &self.build, &self.lookups))
+    }
+
+    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    ///
+    /// Their sum is the exact number of rows of an inner join, before anything of it is made.
+    fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::count_matches(keys, &self.build, &self.lookups))
+    }
+
+    /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+    ///
+    /// keys: the probe side's keys, as for `lookup`.
+    /// how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+    ///
+    /// Build rows are positions in `to_table()`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+    /// >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+    /// [[0, 0, 1], [1, 2, None]]
+    #[pyo3(signature = (keys, how="inner"))]
+    fn probe_indices<'py>(&self, keys: &Bound<'py, PyAny>, how: &str) -> PyResult<Pair<'py>> {
+        guarded(|| lookup::probe_indices(keys, &self.build, join_type(how)?))
+    }
+
+    fn __len__(&self) -> usize {
+        self.build.num_rows()
+    }
+
+    /// Never shows table contents.
+    fn __repr__(&self) -> String {
+        let columns: Vec<String> =
+            self.build.schema().fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
+        format!(
+            "PreparedBuild({}; keys={:?}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
+            columns.join(", "),
+            self.key_names(),
+            self.build.num_rows(),
+            self.build.num_keys(),
+            self.build.index_kind(),
+            self.build.reserved_bytes()
+        )
+    }
+}
+
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// The one row of `array`.
+fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+    let schema = Arc::new(Schema::new(vec![Field::new("value", array.data_type().clone(), true)]));
+    let row = RecordBatch::try_new(schema.clone(), vec![array.clone()]).map_err(Error::from)?;
+    PySchema::new(py, schema)?.batch(py, &row)?.call_method1("column", (0,))?.get_item(0)
+}
+
+/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+///
+/// schema: needed for an iterator that may be empty; else checked against the source's own.
+/// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
+/// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+/// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+///
+/// An exception of the source comes through unchanged. After an error the pool is as it was.
+///
+/// Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
+/// if the pool refuses; TypeError for what gives no rows.
+///
+/// >>> import prejoin, pyarrow as pa
+/// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+/// >>> users.num_rows, users.num_keys, users.is_unique
+/// (3, 2, False)
+#[pyfunction]
+#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[allow(clippy::too_many_arguments)] // the signature of the Python function
+pub(crate) fn prepare(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    on: &Bound<'_, PyAny>,
+    schema: Option<&Bound<'_, PyAny>>,
+    null_equal: Option<&Bound<'_, PyAny>>,
+    keep: &str,
+    pool: Option<&Bound<'_, PyMemoryPool>>,
+    config: Option<&Bound<'_, PyConfig>>,
+) -> PyResult<PyPreparedBuild> {
+    guarded(|| {
+        let names = key_names(on)?;
+        let null_equality = null_equalities(null_equal, names.len())?;
+        let keep = keep_of(keep)?;
+        let source = source::open(source, schema.map(schema_of).transpose()?)?;
+        let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
+        let pool = PyMemoryPool::resolve(pool);
+        let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
+        Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+    })
+}
+
+/// Feeds `collector`. Pulling stays attached to Python, which is where most sources live; the work is done detached.
+pub(crate) fn collect(
+    py: Python<'_>,
+    mut collector: Collector,
+    mut source: Source,
+    pool: &Arc<dyn Pool>,
+) -> PyResult<Arc<PreparedBuild>> {
+    let mut rows = 0_usize;
+    loop {
+        let mut copies = Reservation::new(pool, "alignment copy");
+        match source.next_attached(py, Some(&mut copies))? {
+            Some(imported) => {
+                rows = rows.saturating_add(imported.batch.num_rows());
+                collector.push_foreign(imported.batch, imported.extents)?;
+            }
+            None => break,
+        }
+    }
+    drop(source);
+    Ok(detach_if_long(py, rows, || collector.finish())?)
+}
+
+pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> Config {
+    config.map(|config| config.get().config.clone()).unwrap_or_default()
+}

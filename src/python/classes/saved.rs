@@ -1,0 +1,215 @@
+//! Builds in files and in shared memory: `prejoin.open`, `prejoin.inspect`, `prejoin.SharedBuild`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::pool::PyMemoryPool;
+use super::prepared::PyPreparedBuild;
+use crate::error::Error;
+use crate::file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
+use crate::prepare::PreparedBuild;
+use crate::python::arguments::count;
+use crate::python::errors::{guarded, plan};
+use crate::python::interchange::PySchema;
+
+/// Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
+///
+/// verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
+///     opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
+/// pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
+///
+/// The file must stay as it is while the build is used: never write to it or cut it in place, save anew instead. An
+/// opened build pickles as its path and fingerprint, and is opened again on the other side.
+///
+/// Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
+/// the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
+///
+/// >>> import os, tempfile, prejoin, pyarrow as pa
+/// >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+/// >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
+/// >>> users = prejoin.open(path)
+/// >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
+/// ['bob']
+#[pyfunction]
+#[pyo3(signature = (path, *, verify=true, pool=None))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    verify: bool,
+    pool: Option<&Bound<'_, PyMemoryPool>>,
+) -> PyResult<PyPreparedBuild> {
+    guarded(|| {
+        let options = options(verify, pool);
+        Ok(PyPreparedBuild::new(py.detach(|| PreparedBuild::open(path, &options))?))
+    })
+}
+
+/// What the header of a saved build tells, without reading the rest or checking it.
+///
+/// Keys: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has), index_kind,
+/// membership, bytes (by part, and of the file), rows_at (offset and length of the Arrow IPC file in it), fingerprint,
+/// created (when the file was written), prejoin_version, format_version.
+///
+/// Raises what `open` raises.
+#[pyfunction]
+pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    guarded(|| {
+        let info = SavedInfo::read(path)?;
+        let schema = info.spec.schema();
+        let names: Vec<&str> = info.spec.keys().iter().map(|&key| schema.field(key).name().as_str()).collect();
+        let null_equal = info.spec.null_equality().iter().map(|equality| equality.nulls_equal());
+        let bytes = PyDict::new(py);
+        bytes.set_item("rows", info.rows.end - info.rows.start)?;
+        bytes.set_item("index", info.index_bytes)?;
+        bytes.set_item("groups", info.groups_bytes)?;
+        bytes.set_item("file", info.file_bytes)?;
+        let dict = PyDict::new(py);
+        dict.set_item("schema", PySchema::new(py, Arc::clone(schema))?.object(py))?;
+        dict.set_item("keys", names)?;
+        dict.set_item("null_equal", PyTuple::new(py, null_equal.collect::<Vec<_>>())?)?;
+        dict.set_item("num_rows", info.num_rows)?;
+        dict.set_item("num_keys", info.num_keys)?;
+        dict.set_item("duplicates", info.duplicates)?;
+        dict.set_item("index_kind", info.index_kind.to_string())?;
+        dict.set_item("membership", if info.in_list { "in_list" } else { "map" })?;
+        dict.set_item("bytes", bytes)?;
+        dict.set_item("rows_at", (info.rows.start, info.rows.end - info.rows.start))?;
+        dict.set_item("fingerprint", hex(info.fingerprint))?;
+        dict.set_item("created", info.created)?;
+        dict.set_item("prejoin_version", info.crate_version)?;
+        dict.set_item("format_version", info.format_version)?;
+        Ok(dict)
+    })
+}
+
+/// A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
+///
+/// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
+/// opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
+/// file, removed with the first handle.
+///
+/// >>> import pickle, prejoin, pyarrow as pa
+/// >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
+/// >>> pickle.loads(pickle.dumps(shared)).open().num_rows
+/// 2
+#[pyclass(name = "SharedBuild", module = "prejoin", frozen)]
+pub(crate) struct PySharedBuild(SharedBuild);
+
+impl PySharedBuild {
+    pub(crate) fn new(py: Python<'_>, build: &PreparedBuild) -> PyResult<Self> {
+        Ok(Self(py.detach(|| build.share())?))
+    }
+}
+
+#[pymethods]
+impl PySharedBuild {
+    /// Maps the build; `verify` and `pool` are those of `prejoin.open`.
+    ///
+    /// Raises what `prejoin.open` raises.
+    #[pyo3(signature = (*, verify=true, pool=None))]
+    fn open(&self, py: Python<'_>, verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> PyResult<PyPreparedBuild> {
+        guarded(|| {
+            let options = options(verify, pool);
+            Ok(PyPreparedBuild::new(py.detach(|| self.0.open(&options))?))
+        })
+    }
+
+    /// Identity of the contents: 32 hexadecimal digits.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        hex(self.0.fingerprint())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (OsString, String))> {
+        guarded(|| {
+            let attach = py.import("prejoin._core")?.getattr("_attach")?;
+            Ok((attach, (self.0.path().into_os_string(), hex(self.0.fingerprint()))))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SharedBuild({}, fingerprint={})", self.0.path().display(), hex(self.0.fingerprint()))
+    }
+}
+
+/// A handle that `SharedBuild.__reduce__` took apart.
+#[pyfunction]
+#[pyo3(name = "_attach")]
+pub(crate) fn attach(path: PathBuf, fingerprint: &str) -> PyResult<PySharedBuild> {
+    guarded(|| Ok(PySharedBuild(SharedBuild::attach(path, from_hex(fingerprint)?)?)))
+}
+
+/// A build that `PreparedBuild.__reduce__` took apart.
+#[pyfunction]
+#[pyo3(name = "_reopen")]
+pub(crate) fn reopen(py: Python<'_>, path: PathBuf, fingerprint: &str, verify: bool) -> PyResult<PyPreparedBuild> {
+    guarded(|| {
+        let wanted = from_hex(fingerprint)?;
+        let options = options(verify, None);
+        let build = py.detach(|| PreparedBuild::open(&path, &options))?;
+        let found = build.fingerprint()?;
+        if found != wanted {
+            let text = format!(
+                "{} holds another build now (fingerprint {}) than the one that was pickled ({fingerprint}): it was saved \
+                 anew since; open it and send that one",
+                path.display(),
+                hex(found)
+            );
+            return Err(Error::Execution(text).into());
+        }
+        Ok(PyPreparedBuild::new(build))
+    })
+}
+
+/// What an opened build pickles as; one in memory says how to share it.
+pub(crate) fn reduce<'py>(
+    py: Python<'py>,
+    build: &PreparedBuild,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let Some(path) = build.path() else {
+        let text = match build.memory().mapped {
+            0 => {
+                "a prepared build in memory does not pickle: save(path) it and send what prejoin.open(path) gives, or send \
+                  the handle that share() gives"
+            }
+            _ => "a build that was opened from a SharedBuild does not pickle; send the SharedBuild",
+        };
+        return Err(Error::NotSupported(text.to_owned()).into());
+    };
+    let reopen = py.import("prejoin._core")?.getattr("_reopen")?;
+    let arguments = (path.as_os_str(), hex(build.fingerprint()?), build.is_verified());
+    Ok((reopen, arguments.into_pyobject(py)?))
+}
+
+pub(crate) fn save(
+    py: Python<'_>,
+    build: &PreparedBuild,
+    path: &Path,
+    mode: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let mut options = SaveOptions::default();
+    if let Some(mode) = count("mode", mode)? {
+        options.mode = u32::try_from(mode)
+            .ok()
+            .filter(|mode| *mode <= 0o777)
+            .ok_or_else(|| plan(format!("mode is made of permission bits, at most 0o777, {mode:#o} was given")))?;
+    }
+    Ok(py.detach(|| build.save(path, &options))?)
+}
+
+pub(crate) fn hex(fingerprint: u128) -> String {
+    format!("{fingerprint:032x}")
+}
+
+fn from_hex(text: &str) -> PyResult<u128> {
+    u128::from_str_radix(text, 16).map_err(|_| PyValueError::new_err("a fingerprint is 32 hexadecimal digits"))
+}
+
+fn options(verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> OpenOptions {
+    OpenOptions { verify, pool: pool.map(|pool| PyMemoryPool::resolve(Some(pool))) }
+}

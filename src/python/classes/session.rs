@@ -1,0 +1,83 @@
+//! The session of `HashJoin.open`.
+
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use pyo3::prelude::*;
+
+use crate::error::Result;
+use crate::probe::Probe;
+use crate::python::errors::{guarded, plan};
+use crate::python::interchange::{PySchema, batch_from_python};
+use crate::python::signals::detach_if_long;
+
+/// A join whose probe batches are pushed by hand; made by `HashJoin.open`.
+///
+/// After an error, and after `finish`, it is done: another call raises PlanError.
+#[pyclass(name = "Session", module = "prejoin", frozen)]
+pub(crate) struct PySession {
+    schema: PySchema,
+    /// Rows that `finish` may have to look at.
+    build_rows: usize,
+    /// Taken while a call works on it, and for good at the end or after an error.
+    probe: Mutex<Option<Probe>>,
+}
+
+impl PySession {
+    pub(crate) fn new(schema: PySchema, build_rows: usize, probe: Probe) -> Self {
+        Self { schema, build_rows, probe: Mutex::new(Some(probe)) }
+    }
+
+    fn put(&self, probe: Option<Probe>) -> Option<Probe> {
+        std::mem::replace(&mut *self.probe.lock().unwrap_or_else(PoisonError::into_inner), probe)
+    }
+
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        rows: usize,
+        step: impl FnOnce(Probe) -> Result<(Option<Probe>, RecordBatch)> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Some(probe) = self.put(None) else {
+            return Err(plan(
+                "this session is finished, failed, or used by another thread right now; open the join again",
+            ));
+        };
+        let (probe, batch) = detach_if_long(py, rows, || step(probe))?;
+        self.put(probe);
+        self.schema.batch(py, &batch)
+    }
+}
+
+#[pymethods]
+impl PySession {
+    /// Joins one probe batch; gives one batch of whatever size.
+    fn push<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let batch = batch_from_python(batch)?;
+            self.step(py, batch.num_rows(), |mut probe| {
+                probe.push(batch)?;
+                let joined = probe.drain()?;
+                Ok((Some(probe), joined))
+            })
+        })
+    }
+
+    /// Says that no batch follows; gives the rows that are left.
+    ///
+    /// These are the unmatched build rows of right and full, all rows of build_semi and build_anti, none of others.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            self.step(py, self.build_rows, |mut probe| {
+                probe.finish()?;
+                Ok((None, probe.drain()?))
+            })
+        })
+    }
+
+    /// The pyarrow.Schema of the output.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.schema.object(py).clone()
+    }
+}

@@ -1,0 +1,8 @@
+//! Python values as Arrow arrays and constants.
+
+mod columns;
+mod decimals;
+pub(crate) mod keys;
+pub(crate) mod literal;
+mod nested;
+mod temporal;

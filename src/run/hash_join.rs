@@ -1,0 +1,699 @@
+//! The join descriptor: what is joined how, and which prepared build it is attached to.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::dynamic_filter::{DynamicFilter, FilterShare};
+use super::source::{BatchStream, Source};
+use super::state::RunState;
+use super::stream::JoinStream;
+use crate::cancel::Cancel;
+use crate::columns::comparable;
+use crate::columns::{names, position};
+use crate::error::{Result, plan_err};
+use crate::expr::{ColumnId, Expr, Predicate, Side};
+use crate::join::Output;
+use crate::join::Validate;
+use crate::join::{JoinType, PartitionMode};
+use crate::memory::{MemoryPool, Pool};
+use crate::prepare::Config;
+use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column};
+use crate::probe::KeyReader;
+use crate::probe::Metrics;
+use crate::probe::{Probe, ProbePlan};
+
+/// A key column of one side: its name, its position, or an expression that is a plain column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum JoinKey {
+    /// By name, which must be unique on its side.
+    Name(String),
+    /// By position.
+    Position(usize),
+    /// An expression; joins take plain columns only and refuse any other.
+    Expr(Box<Expr>),
+}
+
+impl From<&str> for JoinKey {
+    fn from(name: &str) -> Self {
+        JoinKey::Name(name.to_owned())
+    }
+}
+
+impl From<String> for JoinKey {
+    fn from(name: String) -> Self {
+        JoinKey::Name(name)
+    }
+}
+
+impl From<usize> for JoinKey {
+    fn from(position: usize) -> Self {
+        JoinKey::Position(position)
+    }
+}
+
+impl From<Expr> for JoinKey {
+    fn from(expr: Expr) -> Self {
+        JoinKey::Expr(Box::new(expr))
+    }
+}
+
+impl JoinKey {
+    pub(crate) fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
+        match self {
+            JoinKey::Name(name) => position(schema, name, &side.to_string()),
+            JoinKey::Position(position) if *position < schema.fields().len() => Ok(*position),
+            JoinKey::Position(position) => plan_err!(
+                "the {side} side has no column {position}; it has {} columns: {}",
+                schema.fields().len(),
+                names(schema)
+            ),
+            JoinKey::Expr(expr) => match expr.as_ref() {
+                Expr::Column(column) if column.side.is_none_or(|of| of == side) => match &column.id {
+                    ColumnId::Name(name) => JoinKey::Name(name.clone()).resolve(schema, side),
+                    ColumnId::Position(position) => JoinKey::Position(*position).resolve(schema, side),
+                },
+                Expr::Column(column) => {
+                    plan_err!("key pairs are (build key, probe key), the {side} side's key is {column}")
+                }
+                other => plan_err!(
+                    "hash joins require direct column keys, the {side} side's key is {other}; compute it before"
+                ),
+            },
+        }
+    }
+}
+
+/// How a join runs: not part of what it means.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Largest number of rows of an output batch. Default 8192.
+    pub batch_size: usize,
+    /// Pays for builds and visited bits of this run. Default an unlimited pool.
+    pub pool: Arc<dyn Pool>,
+    /// Choices for builds of this run.
+    pub config: Config,
+    /// Asks the run to stop.
+    pub cancel: Cancel,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        let (config, cancel) = (Config::default(), Cancel::default());
+        Self { batch_size: 8192, pool: Arc::new(MemoryPool::unlimited()), config, cancel }
+    }
+}
+
+/// A hash join of a build side and a probe side, ordinary or attached to a [`PreparedBuild`].
+///
+/// The public fields are open to change; every execution validates them again (S26).
+///
+/// ```
+/// # // S49: this example runs as a doctest.
+/// use std::sync::Arc;
+/// use arrow_array::{record_batch, RecordBatch};
+/// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
+///
+/// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+/// let events = record_batch!(("id", Int64, [2, 3, 2]), ("at", Int32, [10, 20, 30]))?;
+///
+/// // Prepare once ...
+/// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+/// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
+/// let snapshot = BatchStream::from_batches(users.schema(), vec![users]);
+/// let prepared = join.prepare_build(snapshot, &pool, Config::default())?;
+///
+/// // ... attach to any number of joins, each with its own probe.
+/// let source = Source::from_batches(events.schema(), vec![vec![events]]);
+/// let task = join.to_builder().probe(source).build()?.with_prepared_build(prepared)?;
+/// let batches = task.execute(0, &RunOptions::default())?.collect::<prejoin::Result<Vec<RecordBatch>>>()?;
+/// assert_eq!(batches[0].num_rows(), 2);
+/// assert_eq!(batches[0].schema().field(1).name(), "name");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct HashJoin {
+    /// Key pairs as positions (build column, probe column).
+    pub on: Vec<(usize, usize)>,
+    /// Which rows come out.
+    pub join_type: JoinType,
+    /// Null equality of each key pair.
+    pub null_equality: Vec<NullEquality>,
+    /// Residual predicate on candidate pairs.
+    pub filter: Option<Expr>,
+    /// Output columns as positions in (build columns, probe columns); `None` is all that the kind gives.
+    pub projection: Option<Vec<usize>>,
+    /// Largest number of rows that each execution gives.
+    pub limit: Option<usize>,
+    /// How partitions meet.
+    pub mode: PartitionMode,
+    /// SQL `NOT IN` for anti joins.
+    pub null_aware: bool,
+    /// How many rows of each side may share a key.
+    pub validate: Validate,
+    /// Key columns of the probe side are filled from the build side on unmatched build rows.
+    pub(crate) coalesce: bool,
+    /// Names of the output columns, where they are not those of the inputs.
+    pub(crate) names: Option<Vec<String>>,
+    build: Source,
+    probe: Source,
+    attached: Option<Arc<PreparedBuild>>,
+    dynamic_filter: Option<Arc<DynamicFilter>>,
+    run: Arc<RunState>,
+}
+
+/// Sets up or changes a [`HashJoin`]. What is wrong with it is told by [`build`](Self::build).
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct HashJoinBuilder {
+    join: HashJoin,
+    /// The build source that an attached build stands on; its identity counts (S29).
+    build: Source,
+    on: Option<Vec<(JoinKey, JoinKey)>>,
+    null_equality: Option<NullEquality>,
+}
+
+impl HashJoin {
+    /// A join of `build` and `probe`: each a [`Source`], or a schema alone where the rows come later.
+    pub fn builder(build: impl Into<Source>, probe: impl Into<Source>) -> HashJoinBuilder {
+        let (build, probe) = (build.into(), probe.into());
+        let join = HashJoin {
+            on: Vec::new(),
+            join_type: JoinType::default(),
+            null_equality: Vec::new(),
+            filter: None,
+            projection: None,
+            limit: None,
+            mode: PartitionMode::default(),
+            null_aware: false,
+            validate: Validate::default(),
+            coalesce: false,
+            names: None,
+            run: Arc::new(RunState::new(probe.partitions())),
+            build,
+            probe,
+            attached: None,
+            dynamic_filter: None,
+        };
+        HashJoinBuilder { build: join.build.clone(), join, on: None, null_equality: None }
+    }
+
+    /// A builder that starts from this join; its [`build`](HashJoinBuilder::build) gives a join with a fresh run state.
+    pub fn to_builder(&self) -> HashJoinBuilder {
+        HashJoinBuilder { build: self.build.clone(), join: self.clone(), on: None, null_equality: None }
+    }
+
+    /// The build source; a placeholder of the same schema where a prepared build is attached.
+    pub fn build_source(&self) -> &Source {
+        &self.build
+    }
+
+    /// The probe source.
+    pub fn probe_source(&self) -> &Source {
+        &self.probe
+    }
+
+    /// The prepared build that is attached.
+    pub fn prepared_build(&self) -> Option<&Arc<PreparedBuild>> {
+        self.attached.as_ref()
+    }
+
+    /// The filter that this join tells its build to.
+    pub fn dynamic_filter(&self) -> Option<&Arc<DynamicFilter>> {
+        self.dynamic_filter.as_ref()
+    }
+
+    /// Schema of the output.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the join is not valid.
+    pub fn schema(&self) -> Result<SchemaRef> {
+        Ok(self.validate()?.0.schema)
+    }
+
+    fn output(&self) -> Result<Output> {
+        // Batches of a build may hold nulls where its schema declares none; the held rows tell.
+        let held = self.attached.as_ref().map(|prepared| Arc::clone(prepared.rows_schema()));
+        let (build, probe) = (held.as_ref().unwrap_or(self.build.schema()), self.probe.schema());
+        let projection = self.projection.as_deref();
+        let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
+        match &self.names {
+            Some(names) => output.with_names(names),
+            None => Ok(output),
+        }
+    }
+
+    /// Checks the join by itself: keys, types, kind, predicate, projection.
+    fn validate(&self) -> Result<(Output, Option<Predicate>)> {
+        let (build, probe) = (self.build.schema(), self.probe.schema());
+        if self.on.is_empty() {
+            return plan_err!("a hash join needs at least one key pair, none was given");
+        }
+        if self.null_equality.len() != self.on.len() {
+            return plan_err!(
+                "{} key pairs need as many null equalities, there are {}",
+                self.on.len(),
+                self.null_equality.len()
+            );
+        }
+        for &(b, p) in &self.on {
+            let (Some(b), Some(p)) = (build.fields().get(b), probe.fields().get(p)) else {
+                return plan_err!(
+                    "key pair ({b}, {p}) is outside of {} build and {} probe columns",
+                    build.fields().len(),
+                    probe.fields().len()
+                );
+            };
+            check_equality(b)?;
+            if !comparable(b.data_type(), p.data_type()) {
+                return plan_err!(
+                    "key types must match: build column {:?} is {}, probe column {:?} is {}; cast one of them",
+                    b.name(),
+                    b.data_type(),
+                    p.name(),
+                    p.data_type()
+                );
+            }
+        }
+        if self.null_aware {
+            if !matches!(self.join_type, JoinType::ProbeAnti | JoinType::BuildAnti) {
+                return plan_err!("null_aware is SQL NOT IN and needs an anti join, this one is {}", self.join_type);
+            }
+            if self.on.len() != 1 || self.filter.is_some() || self.null_equality[0].nulls_equal() {
+                return plan_err!("a null-aware anti join takes one key, nulls that match nothing, and no predicate");
+            }
+        }
+        if let Some(filter) = &self.dynamic_filter {
+            filter.check_keys(probe, &self.on)?;
+        }
+        let predicate = self.filter.as_ref().map(|filter| filter.bind(build, probe)).transpose()?;
+        Ok((self.output()?, predicate))
+    }
+
+    /// What a build for this join must be.
+    pub(crate) fn build_spec(&self) -> Result<BuildSpec> {
+        let keys = self.on.iter().map(|&(build, _)| build).collect();
+        BuildSpec::try_new(self.build.schema().clone(), keys, self.null_equality.clone())
+    }
+
+    /// Prepared builds serve collect-left joins.
+    fn check_eligible(&self) -> Result<()> {
+        if self.mode != PartitionMode::CollectLeft {
+            return plan_err!("prepared builds require a CollectLeft join, this one's mode is {}", self.mode);
+        }
+        Ok(())
+    }
+
+    /// S25 and S26: the attached build must be one that this join could have prepared.
+    fn check_attached(&self, prepared: &PreparedBuild) -> Result<()> {
+        self.check_eligible()?;
+        let spec = prepared.spec();
+        let keys: Vec<usize> = self.on.iter().map(|&(build, _)| build).collect();
+        if spec.schema() != self.build.schema() || spec.keys() != keys || spec.null_equality() != self.null_equality {
+            return plan_err!(
+                "the prepared build does not match schema, keys or null equality of the join: prepared are columns ({}) with \
+                 keys {:?} and {:?}, the join has columns ({}) with keys {:?} and {:?}",
+                names(spec.schema()),
+                spec.keys(),
+                spec.null_equality(),
+                names(self.build.schema()),
+                keys,
+                self.null_equality
+            );
+        }
+        self.validate.check_build(prepared)
+    }
+
+    /// Prepares `input` as a build for joins like this one. The join's own build source is not touched: the caller
+    /// chooses the snapshot and nothing verifies its contents (S1).
+    ///
+    /// Caller contract: buffers of `input` stay valid independently of their producer; `pool` outlives every consumer;
+    /// filter objects and schema metadata are outside the charge; a producer keeps its own allocations charged until the
+    /// stream releases them; the caller coordinates concurrent preparation, publication and eviction.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) before the first batch is asked for, if the join or the input is not
+    /// eligible; [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if `pool` refuses; whatever the input
+    /// raises, unchanged. After an error the pool is as it was before.
+    pub fn prepare_build(
+        &self,
+        input: BatchStream,
+        pool: &Arc<dyn Pool>,
+        config: Config,
+    ) -> Result<Arc<PreparedBuild>> {
+        collect(self.collector(input.schema(), pool, config, Cancel::default())?, input)
+    }
+
+    /// The push side of [`prepare_build`](Self::prepare_build), for callers that drive the input themselves.
+    pub fn collector(
+        &self,
+        input: &SchemaRef,
+        pool: &Arc<dyn Pool>,
+        config: Config,
+        cancel: Cancel,
+    ) -> Result<Collector> {
+        self.validate()?;
+        self.check_eligible()?;
+        if input != self.build.schema() {
+            return plan_err!("input schema does not match build schema: {}", difference(input, self.build.schema()));
+        }
+        Ok(Collector::new(self.build_spec()?, pool, config, cancel))
+    }
+
+    /// This join, attached to `prepared`. The build source is replaced by an empty placeholder, and a build attached
+    /// before is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if `prepared` does not fit the join.
+    pub fn with_prepared_build(mut self, prepared: Arc<PreparedBuild>) -> Result<Self> {
+        self.validate()?;
+        self.check_attached(&prepared)?;
+        self.build = Source::placeholder(self.build.schema().clone());
+        self.attached = Some(prepared);
+        self.reset_run();
+        Ok(self)
+    }
+
+    /// Forgets the run state, detaches the dynamic filter and keeps an attached build, so that the same join runs again.
+    pub fn reset(&mut self) {
+        self.dynamic_filter = None;
+        self.reset_run();
+    }
+
+    /// A run state of its own for the next run; the dynamic filter stays and is empty again (S28).
+    pub(crate) fn reset_run(&mut self) {
+        self.run = Arc::new(RunState::new(self.probe.partitions()));
+        if let Some(filter) = &self.dynamic_filter {
+            filter.clear();
+        }
+    }
+
+    /// Sets the key pairs, each key a name, a position or a plain column.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for keys that are no columns; whether they suit is checked by execution.
+    pub fn set_on(&mut self, on: &[(JoinKey, JoinKey)]) -> Result<()> {
+        let resolve = |(build, probe): &(JoinKey, JoinKey)| -> Result<(usize, usize)> {
+            Ok((build.resolve(self.build.schema(), Side::Build)?, probe.resolve(self.probe.schema(), Side::Probe)?))
+        };
+        self.on = on.iter().map(resolve).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), and [`Error::Execution`](crate::Error::Execution) if a column outgrows its offsets.
+    pub fn run_once(&self, batch: RecordBatch, options: &RunOptions) -> Result<RecordBatch> {
+        self.check()?;
+        if self.mode == PartitionMode::Partitioned && self.build.partitions() > 1 {
+            return plan_err!(
+                "one batch as the whole probe side of a Partitioned join would meet one of its {} builds; execute its \
+                 partitions, or use CollectLeft",
+                self.build.partitions()
+            );
+        }
+        let plan = self.probe_plan(self.run.build(self, 0, options)?, options)?;
+        self.run_planned(&Arc::new(plan), batch, options.cancel.clone())
+    }
+
+    /// The same with the plan at hand.
+    pub(crate) fn run_planned(&self, plan: &Arc<ProbePlan>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
+        let mut filter = self.filter_share(false);
+        if let Some(filter) = &mut filter {
+            filter.report(plan)?;
+        }
+        plan.run_once(batch, self.limit, Arc::clone(self.run.metrics()), cancel)
+    }
+
+    /// This join with `projection` (positions in its output) embedded; nothing is pushed into the build side (S32).
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for a position out of range.
+    pub fn with_embedded_projection(mut self, projection: &[usize]) -> Result<Self> {
+        let (builds, probes) = (self.build.schema().fields().len(), self.probe.schema().fields().len());
+        let columns = self.validate()?.0.columns;
+        let embed = |&position: &usize| match columns.get(position) {
+            Some(column) => Ok(column.position(builds, probes)),
+            None => plan_err!("projection names column {position} of an output of {}", columns.len()),
+        };
+        self.projection = Some(projection.iter().map(embed).collect::<Result<_>>()?);
+        self.reset_run();
+        Ok(self)
+    }
+
+    /// Number of partitions that [`execute`](Self::execute) takes.
+    pub fn partitions(&self) -> usize {
+        self.probe.partitions()
+    }
+
+    /// What this join's run did so far.
+    pub fn metrics(&self) -> Metrics {
+        self.run.metrics().snapshot()
+    }
+
+    /// Runs one probe partition; nothing is pulled before the stream is.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the join, changed since it was built or attached, is not valid any more.
+    pub fn execute(&self, partition: usize, options: &RunOptions) -> Result<JoinStream> {
+        JoinStream::try_new(self.clone(), partition, options.clone())
+    }
+
+    /// The plan of a probe of `build`, validated now.
+    pub(crate) fn probe_plan(&self, build: Arc<PreparedBuild>, options: &RunOptions) -> Result<ProbePlan> {
+        let (output, predicate) = self.check()?;
+        self.validate.check_build(&build)?;
+        let probe_schema = self.probe.schema();
+        let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
+        let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
+        let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
+        let build_columns = build_columns.collect::<Result<_>>()?;
+        Ok(ProbePlan {
+            build,
+            build_columns,
+            probe_schema: probe_schema.clone(),
+            probe_keys,
+            key_reader,
+            join_type: self.join_type,
+            null_aware: self.null_aware,
+            validate: self.validate,
+            predicate,
+            output,
+            batch_size: options.batch_size.max(1),
+            pool: Arc::clone(&options.pool),
+        })
+    }
+
+    /// Opens one partition for pushing: collects or finds the build, and validates.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and whatever collecting an ordinary build raises.
+    pub fn open(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
+        self.check()?;
+        let filter = self.claim(partition)?;
+        self.start(partition, options, filter)
+    }
+
+    /// Claims a partition of this run, and its share in the dynamic filter.
+    pub(crate) fn claim(&self, partition: usize) -> Result<Option<FilterShare>> {
+        // The filter waits for each build of a Partitioned join once.
+        let awaited = self.dynamic_filter.is_some() && self.mode == PartitionMode::Partitioned;
+        let shared = self.join_type.is_build_driven() || self.validate.probe_unique();
+        self.run.claim(partition, awaited || shared)?;
+        Ok(self.filter_share(awaited))
+    }
+
+    fn filter_share(&self, awaited: bool) -> Option<FilterShare> {
+        let builds = if self.mode == PartitionMode::Partitioned { self.partitions() } else { 1 };
+        self.dynamic_filter.as_ref().map(|filter| filter.share(&self.run, builds, awaited))
+    }
+
+    /// Opens a partition that was claimed. The dynamic filter is told of the build before any probe row is asked for.
+    pub(crate) fn start(
+        &self,
+        partition: usize,
+        options: &RunOptions,
+        mut filter: Option<FilterShare>,
+    ) -> Result<Probe> {
+        let build = self.run.build(self, partition, options)?;
+        let plan = self.probe_plan(build, options)?;
+        if let Some(filter) = &mut filter {
+            filter.report(&plan)?;
+        }
+        let shares = self.run.shares(&plan, self.mode, self.partitions())?;
+        let metrics = Arc::clone(self.run.metrics());
+        Ok(Probe::new(Arc::new(plan), self.limit, shares, filter, metrics, options.cancel.clone()))
+    }
+
+    /// Everything that an execution validates.
+    pub(crate) fn check(&self) -> Result<(Output, Option<Predicate>)> {
+        let valid = self.validate()?;
+        match &self.attached {
+            Some(prepared) => self.check_attached(prepared)?,
+            None if self.mode == PartitionMode::Partitioned && self.build.partitions() != self.probe.partitions() => {
+                return plan_err!(
+                    "a Partitioned join needs as many build as probe partitions, there are {} and {}",
+                    self.build.partitions(),
+                    self.probe.partitions()
+                );
+            }
+            None => (),
+        }
+        Ok(valid)
+    }
+
+    /// Collects the build of an ordinary join: all partitions of the build source, or the one of `partition`.
+    pub(crate) fn collect_build(&self, partition: Option<usize>, options: &RunOptions) -> Result<Arc<PreparedBuild>> {
+        let collector =
+            Collector::new(self.build_spec()?, &options.pool, options.config.clone(), options.cancel.clone());
+        let partitions = partition.map_or(0..self.build.partitions(), |partition| partition..partition + 1);
+        let (build, metrics) = (self.build.clone(), Arc::clone(self.run.metrics()));
+        let batches = partitions.flat_map(move |partition| match build.open(partition) {
+            Ok(stream) => Box::new(stream) as Box<dyn Iterator<Item = _> + Send>,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        });
+        let counted = batches.inspect(move |batch| metrics.count_build(batch));
+        collect(collector, BatchStream::new(self.build.schema().clone(), counted))
+    }
+}
+
+/// Feeds a collector; the input is dropped before the rows are concatenated (S4).
+fn collect(mut collector: Collector, input: BatchStream) -> Result<Arc<PreparedBuild>> {
+    for batch in input {
+        collector.push(batch?)?;
+    }
+    collector.finish()
+}
+
+/// The first difference of two schemas, for error texts.
+fn difference(found: &SchemaRef, asked: &SchemaRef) -> String {
+    if found.fields().len() != asked.fields().len() {
+        return format!("it has columns ({}), the join's build side has ({})", names(found), names(asked));
+    }
+    match found.fields().iter().zip(asked.fields()).find(|(found, asked)| found != asked) {
+        Some((found, asked)) => format!("column {found:?} where the join's build side has {asked:?}"),
+        None => "the metadata differ".to_owned(),
+    }
+}
+
+impl HashJoinBuilder {
+    /// Key pairs (build key, probe key), each a name, a position or a plain column expression.
+    pub fn on<B: Into<JoinKey>, P: Into<JoinKey>>(mut self, pairs: impl IntoIterator<Item = (B, P)>) -> Self {
+        self.on = Some(pairs.into_iter().map(|(build, probe)| (build.into(), probe.into())).collect());
+        self
+    }
+
+    /// The kind of the join.
+    pub fn join_type(mut self, join_type: JoinType) -> Self {
+        self.join.join_type = join_type;
+        self
+    }
+
+    /// One null equality for all keys. Default: nulls match nothing.
+    pub fn null_equality(mut self, null_equality: NullEquality) -> Self {
+        self.null_equality = Some(null_equality);
+        self
+    }
+
+    /// A null equality for each key, in key order.
+    pub fn null_equalities(mut self, null_equality: Vec<NullEquality>) -> Self {
+        self.null_equality = None;
+        self.join.null_equality = null_equality;
+        self
+    }
+
+    /// A residual predicate over candidate pairs.
+    pub fn filter(mut self, filter: Option<Expr>) -> Self {
+        self.join.filter = filter;
+        self
+    }
+
+    /// Output columns by position in (build columns, probe columns).
+    pub fn projection(mut self, projection: Option<Vec<usize>>) -> Self {
+        self.join.projection = projection;
+        self
+    }
+
+    /// Largest number of output rows per execution.
+    pub fn limit(mut self, limit: Option<usize>) -> Self {
+        self.join.limit = limit;
+        self
+    }
+
+    /// How partitions meet.
+    pub fn mode(mut self, mode: PartitionMode) -> Self {
+        self.join.mode = mode;
+        self
+    }
+
+    /// SQL `NOT IN` for anti joins.
+    pub fn null_aware(mut self, null_aware: bool) -> Self {
+        self.join.null_aware = null_aware;
+        self
+    }
+
+    /// How many rows of each side may share a key.
+    pub fn validate(mut self, validate: Validate) -> Self {
+        self.join.validate = validate;
+        self
+    }
+
+    /// The filter that the join tells its build to; one over the join's probe keys, of its own for each independent run.
+    pub fn dynamic_filter(mut self, filter: Option<Arc<DynamicFilter>>) -> Self {
+        self.join.dynamic_filter = filter;
+        self
+    }
+
+    /// Whether unmatched build rows fill the probe's key columns with their own keys.
+    #[cfg(feature = "python")]
+    pub(crate) fn coalesce(mut self, coalesce: bool) -> Self {
+        self.join.coalesce = coalesce;
+        self
+    }
+
+    /// Names of the output columns instead of those of the inputs.
+    #[cfg(feature = "python")]
+    pub(crate) fn output_names(mut self, names: Option<Vec<String>>) -> Self {
+        self.join.names = names;
+        self
+    }
+
+    /// Another build source. Refused by [`build`](Self::build) where a prepared build is attached, unless it is the same.
+    pub fn build_source(mut self, build: impl Into<Source>) -> Self {
+        self.join.build = build.into();
+        self
+    }
+
+    /// Another probe source.
+    pub fn probe(mut self, probe: impl Into<Source>) -> Self {
+        self.join.probe = probe.into();
+        self
+    }
+
+    /// The validated join, with a run state of its own.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan): unknown columns, key types that differ, a kind, mode, predicate or projection
+    /// that does not fit, or a change that an attached build does not allow.
+    pub fn build(mut self) -> Result<HashJoin> {
+        let join = &mut self.join;
+        if let Some(on) = &self.on {
+            join.set_on(on)?;
+        }
+        if let Some(null_equality) = self.null_equality {
+            join.null_equality = vec![null_equality; join.on.len()];
+        } else if join.null_equality.is_empty() {
+            join.null_equality = vec![NullEquality::default(); join.on.len()];
+        }
+        if join.attached.is_some() && !join.build.same(&self.build) {
+            return plan_err!(
+                "Cannot replace the build child of a join that a prepared build is attached to; make a new join"
+            );
+        }
+        join.check()?;
+        join.reset_run();
+        Ok(self.join)
+    }
+}
