@@ -48,6 +48,7 @@ mod arithmetic;
 mod bind;
 mod cast;
 mod compare;
+mod constant;
 mod display;
 mod in_list;
 mod kind;
@@ -61,6 +62,7 @@ mod sql_tests;
 mod temporal;
 #[cfg(test)]
 mod tests;
+mod text;
 mod time;
 mod tree;
 mod type_name;
