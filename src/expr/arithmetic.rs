@@ -79,7 +79,8 @@ pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
             ": days of a zone differ in length; add hours, or cast to a timestamp in UTC"
         }
         (Kind::Date32 | Kind::Date64, Kind::Number) => "; add INTERVAL '1' DAY and the like to a date",
-        (Kind::Date32 | Kind::Date64 | Kind::Timestamp { .. } | Kind::Time, Kind::Text) => {
+        (Kind::Date32 | Kind::Date64 | Kind::Timestamp { .. } | Kind::Time, Kind::Text)
+        | (Kind::Text, Kind::Date32 | Kind::Date64 | Kind::Timestamp { .. } | Kind::Time) => {
             "; write DATE '2024-12-31', TIMESTAMP '2024-12-31 23:59:59', TIME '23:59:59' or INTERVAL '1 day', or cast the text"
         }
         _ => "",
