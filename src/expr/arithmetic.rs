@@ -255,7 +255,8 @@ fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -
             let unit = finer(date_unit(left), *span);
             Some((Timestamp(unit, None), Duration(unit)))
         }
-        (Add | Sub, Date32 | Date64, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
+        // A date in milliseconds may be no midnight.
+        (Add | Sub, Date32, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
         (Add | Sub, Date32 | Date64, Interval(_)) => {
             Some((Timestamp(finer(date_unit(left), span.unit()), None), right.clone()))
         }
