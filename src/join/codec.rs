@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_buffer::i256;
-use arrow_schema::TimeUnit;
+use arrow_schema::{DataType, TimeUnit};
 
 use super::join_type::{JoinType, PartitionMode};
 use super::validate::Validate;
@@ -175,83 +175,107 @@ fn write_source(source: &Source, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
-    match expr {
-        Expr::Column(ColumnRef { side, id, at: _ }) => {
-            out.push(0);
-            write_tag(SIDES, *side, out);
-            match id {
-                ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
-                ColumnId::Position(position) => {
-                    write_option(None, out, write_bytes);
-                    write_len(*position, out);
+/// What is still to be written of an expression.
+enum Piece<'a> {
+    Expr(&'a Expr),
+    /// Expressions after their number.
+    List(&'a [Expr]),
+    Flag(bool),
+    Type(&'a DataType),
+}
+
+/// Parents come first. What follows is a list and no calls, so that depth costs no stack.
+fn write_expr(root: &Expr, out: &mut Vec<u8>) {
+    use Piece::{Expr as One, Flag, List, Type};
+    let mut todo = vec![One(root)];
+    while let Some(piece) = todo.pop() {
+        let expr = match piece {
+            One(expr) => expr,
+            List(exprs) => {
+                write_len(exprs.len(), out);
+                todo.extend(exprs.iter().rev().map(One));
+                continue;
+            }
+            Flag(flag) => {
+                write_tag(BOOLS, flag, out);
+                continue;
+            }
+            Type(data_type) => {
+                write_bytes(expr::type_name(data_type).as_bytes(), out);
+                continue;
+            }
+        };
+        // The last one first.
+        match expr {
+            Expr::Column(ColumnRef { side, id, at: _ }) => {
+                out.push(0);
+                write_tag(SIDES, *side, out);
+                match id {
+                    ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
+                    ColumnId::Position(position) => {
+                        write_option(None, out, write_bytes);
+                        write_len(*position, out);
+                    }
                 }
             }
-        }
-        Expr::Literal(literal) => {
-            out.push(1);
-            write_literal(literal, out);
-        }
-        Expr::Compare { op, left, right } => {
-            out.push(2);
-            write_tag(COMPARE_OPS, *op, out);
-            write_expr(left, out);
-            write_expr(right, out);
-        }
-        Expr::Arithmetic { op, left, right } => {
-            out.push(3);
-            write_tag(ARITHMETIC_OPS, *op, out);
-            write_expr(left, out);
-            write_expr(right, out);
-        }
-        Expr::And(children) => {
-            out.push(4);
-            write_list(children, out, write_expr);
-        }
-        Expr::Or(children) => {
-            out.push(5);
-            write_list(children, out, write_expr);
-        }
-        Expr::Not(child) => {
-            out.push(6);
-            write_expr(child, out);
-        }
-        Expr::IsNull(child) => {
-            out.push(7);
-            write_expr(child, out);
-        }
-        Expr::IsTrue(child) => {
-            out.push(8);
-            write_expr(child, out);
-        }
-        Expr::IsFalse(child) => {
-            out.push(9);
-            write_expr(child, out);
-        }
-        Expr::Negate(child) => {
-            out.push(10);
-            write_expr(child, out);
-        }
-        Expr::In { value, list } => {
-            out.push(11);
-            write_expr(value, out);
-            write_list(list, out, write_expr);
-        }
-        Expr::Between { value, low, high } => {
-            out.push(12);
-            [value, low, high].into_iter().for_each(|child| write_expr(child, out));
-        }
-        Expr::Like { value, pattern, ignore_case } => {
-            out.push(13);
-            write_expr(value, out);
-            write_expr(pattern, out);
-            write_tag(BOOLS, *ignore_case, out);
-        }
-        Expr::Cast { value, to, or_null } => {
-            out.push(14);
-            write_expr(value, out);
-            write_bytes(expr::type_name(to).as_bytes(), out);
-            write_tag(BOOLS, *or_null, out);
+            Expr::Literal(literal) => {
+                out.push(1);
+                write_literal(literal, out);
+            }
+            Expr::Compare { op, left, right } => {
+                out.push(2);
+                write_tag(COMPARE_OPS, *op, out);
+                todo.extend([One(right), One(left)]);
+            }
+            Expr::Arithmetic { op, left, right } => {
+                out.push(3);
+                write_tag(ARITHMETIC_OPS, *op, out);
+                todo.extend([One(right), One(left)]);
+            }
+            Expr::And(children) => {
+                out.push(4);
+                todo.push(List(children));
+            }
+            Expr::Or(children) => {
+                out.push(5);
+                todo.push(List(children));
+            }
+            Expr::Not(child) => {
+                out.push(6);
+                todo.push(One(child));
+            }
+            Expr::IsNull(child) => {
+                out.push(7);
+                todo.push(One(child));
+            }
+            Expr::IsTrue(child) => {
+                out.push(8);
+                todo.push(One(child));
+            }
+            Expr::IsFalse(child) => {
+                out.push(9);
+                todo.push(One(child));
+            }
+            Expr::Negate(child) => {
+                out.push(10);
+                todo.push(One(child));
+            }
+            Expr::In { value, list } => {
+                out.push(11);
+                todo.extend([List(list), One(value)]);
+            }
+            Expr::Between { value, low, high } => {
+                out.push(12);
+                todo.extend([One(high), One(low), One(value)]);
+            }
+            Expr::Like { value, pattern, ignore_case } => {
+                out.push(13);
+                todo.extend([Flag(*ignore_case), One(pattern), One(value)]);
+            }
+            Expr::Cast { value, to, or_null } => {
+                out.push(14);
+                todo.extend([Flag(*or_null), Type(to), One(value)]);
+            }
         }
     }
 }
@@ -348,6 +372,21 @@ fn write_option<T>(value: Option<T>, out: &mut Vec<u8>, write: impl Fn(T, &mut V
     }
 }
 
+/// An expression whose operands are being read.
+struct Open {
+    tag: u8,
+    compare: Option<CompareOp>,
+    arithmetic: Option<ArithmeticOp>,
+    /// How many operands it has.
+    wanted: usize,
+    operands: Vec<Expr>,
+}
+
+enum Begun {
+    Done(Expr),
+    Open(Open),
+}
+
 /// What is left to read. Nothing is allocated for a length that was only claimed.
 struct Reader<'a>(&'a [u8]);
 
@@ -407,50 +446,92 @@ impl<'a> Reader<'a> {
         Ok(source.with_ordering(ordering).with_equal_columns(equal))
     }
 
-    /// An expression of at most `depth` levels.
+    /// An expression of at most `depth` levels. Those whose operands are still to come are a list and no calls.
     fn expr(&mut self, depth: usize) -> Result<Expr> {
-        let Some(depth) = depth.checked_sub(1) else { return Err(damaged("its predicate is nested too deeply")) };
-        let child = |input: &mut Self| input.expr(depth);
-        Ok(match self.byte()? {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            if open.len() >= depth {
+                return Err(damaged("its predicate is nested too deeply"));
+            }
+            let mut begun = self.begin()?;
+            loop {
+                // An expression is done with its last operand, and is then an operand itself.
+                let done = match begun {
+                    Begun::Done(expr) => expr,
+                    Begun::Open(parent) if parent.wanted > parent.operands.len() => {
+                        open.push(parent);
+                        break;
+                    }
+                    Begun::Open(parent) => self.finish(parent)?,
+                };
+                let Some(mut parent) = open.pop() else { return Ok(done) };
+                parent.operands.push(done);
+                if (parent.tag, parent.operands.len()) == (11, 1) {
+                    parent.wanted = self.len()?.saturating_add(1);
+                }
+                begun = Begun::Open(parent);
+            }
+        }
+    }
+
+    /// What stands before the operands of an expression.
+    fn begin(&mut self) -> Result<Begun> {
+        let mut open = Open { tag: self.byte()?, compare: None, arithmetic: None, wanted: 0, operands: Vec::new() };
+        open.wanted = match open.tag {
             0 => {
                 let side = self.tag(SIDES)?;
                 let id = match self.option(Self::text)? {
                     Some(name) => ColumnId::Name(name),
                     None => ColumnId::Position(self.len()?),
                 };
-                Expr::Column(ColumnRef { side, id, at: None })
+                return Ok(Begun::Done(Expr::Column(ColumnRef { side, id, at: None })));
             }
-            1 => Expr::Literal(self.literal()?),
+            1 => return Ok(Begun::Done(Expr::Literal(self.literal()?))),
             2 => {
-                let op = self.tag(COMPARE_OPS)?;
-                child(self)?.compare(op, child(self)?)
+                open.compare = Some(self.tag(COMPARE_OPS)?);
+                2
             }
             3 => {
-                let op = self.tag(ARITHMETIC_OPS)?;
-                child(self)?.arithmetic(op, child(self)?)
+                open.arithmetic = Some(self.tag(ARITHMETIC_OPS)?);
+                2
             }
-            4 => Expr::And(self.list(child)?),
-            5 => Expr::Or(self.list(child)?),
-            6 => Expr::Not(Box::new(child(self)?)),
-            7 => Expr::IsNull(Box::new(child(self)?)),
-            8 => child(self)?.is_true(),
-            9 => child(self)?.is_false(),
-            10 => -child(self)?,
-            11 => {
-                let value = child(self)?;
-                value.is_in(self.list(child)?)
-            }
-            12 => child(self)?.between(child(self)?, child(self)?),
-            13 => {
-                let (value, pattern) = (Box::new(child(self)?), Box::new(child(self)?));
+            4 | 5 => self.len()?,
+            6..=11 | 14 => 1,
+            12 => 3,
+            13 => 2,
+            _ => return Err(damaged("its predicate holds an unknown node")),
+        };
+        Ok(Begun::Open(open))
+    }
+
+    /// An expression of its operands, and what stands after them.
+    fn finish(&mut self, open: Open) -> Result<Expr> {
+        let Open { tag, compare, arithmetic, wanted: _, operands } = open;
+        if let 4 | 5 = tag {
+            return Ok(if tag == 4 { Expr::And(operands) } else { Expr::Or(operands) });
+        }
+        let mut operands = operands.into_iter();
+        let mut operand = || operands.next().ok_or_else(|| damaged("an operand is missing"));
+        let first = operand()?;
+        Ok(match (tag, compare, arithmetic) {
+            (_, Some(op), _) => first.compare(op, operand()?),
+            (_, _, Some(op)) => first.arithmetic(op, operand()?),
+            (6, ..) => first.not(),
+            (7, ..) => first.is_null(),
+            (8, ..) => first.is_true(),
+            (9, ..) => first.is_false(),
+            (10, ..) => -first,
+            (11, ..) => first.is_in(operands),
+            (12, ..) => first.between(operand()?, operand()?),
+            (13, ..) => {
+                let (value, pattern) = (Box::new(first), Box::new(operand()?));
                 Expr::Like { value, pattern, ignore_case: self.tag(BOOLS)? }
             }
-            14 => {
-                let (value, name) = (Box::new(child(self)?), self.text()?);
+            _ => {
+                let (value, name) = (Box::new(first), self.text()?);
                 let to = expr::type_named(&name).ok_or_else(|| damaged("it casts to an unknown type"))?;
                 Expr::Cast { value, to, or_null: self.tag(BOOLS)? }
             }
-            _ => return Err(damaged("its predicate holds an unknown node")),
         })
     }
 
