@@ -4,11 +4,11 @@ use std::fmt;
 
 use arrow_array::RecordBatch;
 
-use super::admission::{copy_bound, settle_copy};
+use super::admission::{gather_bound, settle_copy};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::index::RowGroups;
-use crate::join::{Selection, gather};
+use crate::join::{Selection, Share, gather_shared};
 use crate::memory::{RangeCounter, Reservation};
 
 /// Which of the rows that share a key a build keeps. Rows whose key no probe can match, such as a null that matches
@@ -65,13 +65,16 @@ impl Keep {
         kept.extend((0..rows.num_rows() as u32).filter(stays));
         cancel.check()?;
 
-        let admitted = copy_bound(std::slice::from_ref(&rows))?;
+        let mut admitted = 0usize;
+        for column in rows.columns() {
+            admitted = admitted.saturating_add(gather_bound(column)?);
+        }
         reservation.try_grow(admitted)?;
         let selection = Selection::try_new(&kept, rows.num_rows())?;
         let mut columns = Vec::with_capacity(rows.num_columns());
         for column in rows.columns() {
             cancel.check()?;
-            columns.push(gather(column, selection)?);
+            columns.push(gather_shared(column, selection, Share::Never)?);
         }
         let copy = RecordBatch::try_new(rows.schema(), columns)?;
         drop(rows);

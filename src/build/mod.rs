@@ -17,6 +17,7 @@ mod spec;
 
 pub use bounds::Bounds;
 pub use collector::Collector;
+pub(crate) use collector::Origin;
 pub(crate) use concat::concat;
 pub use keep::Keep;
 #[cfg(feature = "python")]
@@ -25,5 +26,6 @@ pub(crate) use lease::lease_column;
 pub use membership::Membership;
 pub(crate) use prepared::MappedBuild;
 pub use prepared::{BuildMemory, PreparedBuild};
+pub(crate) use shown::shown_by_views;
 pub use spec::{BuildSpec, NullEquality};
 pub(crate) use spec::{check_equality, names, position};

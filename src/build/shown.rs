@@ -11,7 +11,7 @@ pub(super) fn shown_by_type(id: i8, type_ids: &[i8], offsets: &[i32]) -> Range<u
 }
 
 /// Of list views; empty ones point beyond the values at times.
-pub(super) fn shown_by_views<O: ArrowNativeType>(offsets: &[O], sizes: &[O]) -> Range<usize> {
+pub(crate) fn shown_by_views<O: ArrowNativeType>(offsets: &[O], sizes: &[O]) -> Range<usize> {
     let views = offsets.iter().zip(sizes).filter(|(_, size)| size.as_usize() > 0);
     union(views.map(|(at, size)| at.as_usize()..at.as_usize() + size.as_usize()))
 }

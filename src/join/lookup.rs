@@ -8,7 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::JoinType;
 use super::entries::{Entries, Input, KeySource, Shape};
-use super::gather::{Selection, gather};
+use super::gather::{Selection, gather, in_column};
 use super::keys::Keys;
 use super::output::extended;
 use super::validate::repeated_key;
@@ -192,7 +192,10 @@ impl Lookup {
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
         super::probe::check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
-        let columns = self.columns.iter().map(|column| gather(column, selection)).collect::<Result<_>>()?;
+        let columns = self.columns.iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(column, field)| gather(column, selection).map_err(|error| in_column(error, field.name())))
+            .collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }

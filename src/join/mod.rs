@@ -5,6 +5,7 @@ mod entries;
 mod explain;
 mod filter;
 mod gather;
+mod gather_nested;
 mod keys;
 mod kind;
 mod lookup;
@@ -24,7 +25,7 @@ mod visited;
 
 pub use explain::ExplainFormat;
 pub use filter::DynamicFilter;
-pub(crate) use gather::{Selection, gather};
+pub(crate) use gather::{Selection, Share, gather_shared};
 pub use keys::Keys;
 pub use kind::{JoinType, PartitionMode};
 pub use lookup::Lookup;

@@ -5,14 +5,14 @@
 //! with that key that follows.
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 use super::JoinType;
 use super::entries::{Entries, Input, Run};
-use super::gather::{Selection, pick};
+use super::gather::{Selection, in_column, pick};
 use super::probe::ProbePlan;
 use super::visited::Visited;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{Predicate, Side, Value};
 use crate::index::NONE;
 
@@ -39,9 +39,12 @@ pub(super) struct Residual {
 #[derive(Debug, Default)]
 struct Key {
     group: Option<u32>,
-    pieces: Vec<Vec<ArrayRef>>,
+    pieces: Vec<Vec<Part>>,
     rows: Vec<u32>,
 }
+
+/// So many build rows of a key, and the columns of the predicate for them.
+type Part = (usize, Vec<ArrayRef>);
 
 impl Residual {
     /// Decides the next candidates of `input` and appends what passes to `accepted`; false where there are none. `on_group` sees the
@@ -84,14 +87,19 @@ impl Residual {
         visited: Option<&Visited>,
         accepted: &mut Entries,
     ) -> Result<()> {
-        let build = self.key.piece(plan, predicate, &run)?;
-        let mut build = build.iter();
-        let columns = predicate.columns().iter().map(|&(side, column)| match side {
-            Side::Build => build.next().map(|array| Value { array: array.clone(), scalar: false }),
-            Side::Probe => Some(Value { array: input.batch.column(column).slice(run.row as usize, 1), scalar: true }),
-        });
-        let columns: Vec<Value> = columns.flatten().collect();
-        let passed = passing(&predicate.evaluate_values(&columns, run.take)?);
+        let mut passed = BooleanBufferBuilder::new(run.take);
+        for (rows, build) in self.key.piece(plan, predicate, &run)? {
+            let mut build = build.into_iter();
+            let columns = predicate.columns().iter().map(|&(side, column)| match side {
+                Side::Build => build.next().map(|array| Value { array, scalar: false }),
+                Side::Probe => {
+                    Some(Value { array: input.batch.column(column).slice(run.row as usize, 1), scalar: true })
+                }
+            });
+            let columns: Vec<Value> = columns.flatten().collect();
+            passed.append_buffer(&passing(&predicate.evaluate_values(&columns, rows)?));
+        }
+        let passed = passed.finish();
         let groups = plan.build.groups();
         let build_row = |i: usize| groups.nth_row(run.group, run.skip + i);
         if let Some(visited) = visited {
@@ -137,11 +145,11 @@ impl Residual {
             let mut only = Entries::default();
             let hits = (0..rows).filter(|&i| candidates.build[i] != NONE);
             hits.for_each(|i| only.push(candidates.probe[i], candidates.build[i]));
-            let decided = evaluate(plan, predicate, input, &only)?;
+            let decided = evaluate(plan, predicate, input, (&only.build, &only.probe))?;
             let mut decided = decided.iter();
             BooleanBuffer::collect_bool(rows, |i| candidates.build[i] != NONE && decided.next() == Some(true))
         } else {
-            evaluate(plan, predicate, input, candidates)?
+            evaluate(plan, predicate, input, (&candidates.build, &candidates.probe))?
         };
         let passes = |i: usize| passed.value(i);
         if let Some(visited) = visited {
@@ -187,23 +195,59 @@ impl Residual {
     }
 }
 
-/// Which of the pairs pass.
-fn evaluate(plan: &ProbePlan, predicate: &Predicate, input: &Input, pairs: &Entries) -> Result<BooleanBuffer> {
-    let build = Selection::try_new(&pairs.build, plan.build.num_rows())?;
-    let probe = Selection::try_new(&pairs.probe, input.batch.num_rows())?;
+/// Which of the pairs (build rows, probe rows) pass. Where a column of that many does not fit its type, halves do.
+fn evaluate(
+    plan: &ProbePlan,
+    predicate: &Predicate,
+    input: &Input,
+    (build, probe): (&[u32], &[u32]),
+) -> Result<BooleanBuffer> {
+    let rows = build.len();
+    let sides = (Selection::try_new(build, plan.build.num_rows())?, Selection::try_new(probe, input.batch.num_rows())?);
     let columns = predicate.columns().iter().map(|&(side, column)| {
         let array = match side {
-            Side::Build => pick(&plan.build_columns[column], build)?,
-            Side::Probe => pick(input.batch.column(column), probe)?,
+            Side::Build => pick_build(plan, column, sides.0)?,
+            Side::Probe => pick(input.batch.column(column), sides.1)
+                .map_err(|error| in_column(error, plan.probe_schema.field(column).name()))?,
         };
         Ok(Value { array, scalar: false })
     });
-    Ok(passing(&predicate.evaluate_values(&columns.collect::<Result<Vec<_>>>()?, pairs.len())?))
+    match columns.collect::<Result<Vec<_>>>() {
+        Err(Error::Execution(_)) if rows > 1 => {
+            let half = rows / 2;
+            let mut passed = BooleanBufferBuilder::new(rows);
+            passed.append_buffer(&evaluate(plan, predicate, input, (&build[..half], &probe[..half]))?);
+            passed.append_buffer(&evaluate(plan, predicate, input, (&build[half..], &probe[half..]))?);
+            Ok(passed.finish())
+        }
+        columns => Ok(passing(&predicate.evaluate_values(&columns?, rows)?)),
+    }
+}
+
+fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<ArrayRef> {
+    pick(&plan.build_columns[column], rows).map_err(|error| in_column(error, plan.build.schema().field(column).name()))
+}
+
+/// The build columns of the predicate for `rows`, in halves where a column of that many does not fit its type.
+fn parts(plan: &ProbePlan, predicate: &Predicate, rows: &[u32], out: &mut Vec<Part>) -> Result<()> {
+    let selection = Selection::try_new(rows, plan.build.num_rows())?;
+    let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
+    match columns.map(|&(_, column)| pick_build(plan, column, selection)).collect::<Result<Vec<_>>>() {
+        Err(Error::Execution(_)) if rows.len() > 1 => {
+            let (first, second) = rows.split_at(rows.len() / 2);
+            parts(plan, predicate, first, out)?;
+            parts(plan, predicate, second, out)
+        }
+        columns => {
+            out.push((rows.len(), columns?));
+            Ok(())
+        }
+    }
 }
 
 impl Key {
     /// The build columns of the predicate for a run. The pieces of a key are asked for in order, from the first one on.
-    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, run: &Run) -> Result<Vec<ArrayRef>> {
+    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, run: &Run) -> Result<Vec<Part>> {
         if self.group != Some(run.group) {
             self.pieces.clear();
             self.group = Some(run.group);
@@ -215,10 +259,8 @@ impl Key {
         }
         self.rows.clear();
         plan.build.groups().extend_rows(run.group, run.skip, run.take, &mut self.rows);
-        let selection = Selection::try_new(&self.rows, plan.build.num_rows())?;
-        let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
-        let piece =
-            columns.map(|&(_, column)| pick(&plan.build_columns[column], selection)).collect::<Result<Vec<_>>>()?;
+        let mut piece = Vec::new();
+        parts(plan, predicate, &self.rows, &mut piece)?;
         if at == self.pieces.len() && at < KEPT {
             self.pieces.push(piece.clone());
         }
