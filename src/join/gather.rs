@@ -193,11 +193,6 @@ impl Stretches {
         stretches
     }
 
-    /// Number of rows.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// Adds `len` rows from `start` on, or missing ones. The sum of all lengths is the caller's to check.
     pub(super) fn push(&mut self, start: Option<usize>, len: usize) {
         if len == 0 {
@@ -304,9 +299,7 @@ pub(super) fn gather_rows<R: Rows>(column: &ArrayRef, rows: R, how: How) -> Resu
     use DataType::*;
     let data_type = column.data_type();
     if let Some(width) = fixed_width(data_type) {
-        let data = column.to_data();
-        let values = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
-        let values = rows.fixed(&values, width)?;
+        let values = rows.fixed(&fixed_values(column, width), width)?;
         return build(column, vec![values], rows, how);
     }
     match data_type {
@@ -354,6 +347,12 @@ pub(super) fn fixed_width(data_type: &DataType) -> Option<usize> {
         DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
         other => other.primitive_width(),
     }
+}
+
+/// The values of a type of [`fixed_width`].
+pub(super) fn fixed_values(column: &ArrayRef, width: usize) -> Buffer {
+    let data = column.to_data();
+    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
 /// Says which column outgrew its type.

@@ -8,14 +8,18 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericByteViewArray, GenericListArray, GenericListViewArray, MapArray,
     OffsetSizeTrait, PrimitiveArray, RunArray, StructArray, UnionArray, make_array, new_empty_array,
 };
-use arrow_buffer::{ArrowNativeType, OffsetBuffer, ScalarBuffer};
-use arrow_data::ArrayData;
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_data::{ArrayData, ByteView};
 use arrow_schema::{DataType, FieldRef, Fields, UnionFields, UnionMode};
 
-use super::gather::{How, Missing, Rows, Share, Stretches, can_hold_nulls, gather_nulls, gather_rows, outgrown};
+use super::gather::{
+    How, Missing, Rows, Selection, Share, Stretches, can_hold_nulls, fixed_values, fixed_width, gather_nulls,
+    gather_rows, outgrown,
+};
 use crate::build::{concat, shown_by_views};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err};
+use crate::index::NONE;
 
 /// Longest value that a view holds itself.
 const INLINE: u32 = 12;
@@ -44,21 +48,43 @@ impl Share {
 
 pub(super) fn views<T: ByteViewType, R: Rows>(column: &ArrayRef, rows: R, how: How) -> Result<ArrayRef> {
     let array = column.as_byte_view::<T>();
-    let views = ScalarBuffer::<u128>::from(rows.fixed(array.views().inner(), size_of::<u128>())?);
+    let views = rows.fixed(array.views().inner(), size_of::<u128>())?;
     let nulls = gather_nulls(array.nulls(), rows, how.missing);
-    let kept: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
-    let used = || -> usize {
-        let length = |view: &u128| if *view as u32 > INLINE { *view as u32 as usize } else { 0 };
-        match &nulls {
-            None => views.iter().map(length).sum(),
-            Some(nulls) => nulls.valid_indices().map(|row| length(&views[row])).sum(),
+    let buffers = array.data_buffers();
+    let kept: usize = buffers.iter().map(|buffer| buffer.len()).sum();
+    let mut own = Vec::new();
+    let shares = kept == 0 || how.share == Share::Always || {
+        own.extend_from_slice(views.typed_data::<u128>());
+        if let Some(nulls) = &nulls {
+            (!nulls.inner()).set_indices().for_each(|row| own[row] = 0);
+        }
+        let used = own.iter().map(|&view| if view as u32 > INLINE { view as u32 as usize } else { 0 }).sum();
+        how.share.shares(used, kept) || {
+            // More than a view's offset reaches is cut into blocks below.
+            if used <= i32::MAX as usize {
+                let data = own_text(&mut own, buffers, used);
+                // SAFETY: each view shows the bytes that it showed in a valid array.
+                let array = unsafe { GenericByteViewArray::<T>::new_unchecked(own.into(), data, nulls) };
+                return Ok(Arc::new(array));
+            }
+            false
         }
     };
-    let shares = kept == 0 || how.share == Share::Always || how.share.shares(used(), kept);
-    let buffers = Arc::clone(array.data_buffers());
     // SAFETY: each view is one of a valid array over the same buffers, or zero, the empty value.
-    let taken = unsafe { GenericByteViewArray::<T>::new_unchecked(views, buffers, nulls) };
+    let taken = unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), Arc::clone(buffers), nulls) };
     if shares { Ok(Arc::new(taken)) } else { concat(&[Arc::new(taken)], &Cancel::default()) }
+}
+
+/// Copies the `used` bytes that `views` point to into a buffer of their own, which they point to afterwards.
+fn own_text(views: &mut [u128], buffers: &[Buffer], used: usize) -> Arc<[Buffer]> {
+    let mut text: Vec<u8> = Vec::with_capacity(used);
+    for view in views.iter_mut().filter(|view| **view as u32 > INLINE) {
+        let known = ByteView::from(*view);
+        let moved = ByteView { buffer_index: 0, offset: text.len() as u32, ..known };
+        text.extend_from_slice(&buffers[known.buffer_index as usize][known.offset as usize..][..known.length as usize]);
+        *view = moved.as_u128();
+    }
+    if used == 0 { Arc::new([]) } else { Arc::new([Buffer::from_vec(text)]) }
 }
 
 pub(super) fn structs<R: Rows>(column: &ArrayRef, fields: &Fields, rows: R, how: How) -> Result<ArrayRef> {
@@ -135,14 +161,24 @@ pub(super) fn fixed_size_lists<R: Rows>(
 ) -> Result<ArrayRef> {
     let array = column.as_fixed_size_list();
     let width = size as usize;
+    let make = |values| {
+        let nulls = gather_nulls(array.nulls(), rows, how.missing);
+        FixedSizeListArray::try_new_with_length(field.clone(), size, values, nulls, rows.len())
+    };
     if rows.len().checked_mul(width).is_none() {
         return Err(outgrown(&format!("{} times {width} values", rows.len()), column.data_type()));
     }
+    let values = array.values();
+    if let Some(bytes) = fixed_width(field.data_type()).filter(|_| values.null_count() == 0) {
+        // Numbers side by side are copied as one wide value.
+        let buffer = rows.fixed(&fixed_values(values, bytes), bytes.saturating_mul(width))?;
+        let data = ArrayData::builder(field.data_type().clone()).len(rows.len() * width).add_buffer(buffer);
+        // SAFETY: the buffer holds that many values, copied from a valid array of the type.
+        return Ok(Arc::new(make(make_array(unsafe { data.build_unchecked() }))?));
+    }
     let mut stretches = Stretches::default();
     rows.for_each(|start, len| stretches.push(start.map(|start| start * width), len * width));
-    let values = gather_rows(array.values(), &stretches, how.beneath(field))?;
-    let nulls = gather_nulls(array.nulls(), rows, how.missing);
-    Ok(Arc::new(FixedSizeListArray::try_new_with_length(field.clone(), size, values, nulls, rows.len())?))
+    Ok(Arc::new(make(gather_rows(values, &stretches, how.beneath(field))?)?))
 }
 
 pub(super) fn list_views<O: OffsetSizeTrait, R: Rows>(
@@ -312,22 +348,23 @@ pub(super) fn unions<R: Rows>(
         }
         UnionMode::Dense => {
             let Some(known) = array.offsets() else { return internal_err!("a dense union without offsets") };
-            let mut parts: Vec<Stretches> = (0..128).map(|_| Stretches::default()).collect();
+            let mut parts: Vec<Vec<u32>> = vec![Vec::new(); 128];
             let mut offsets: Vec<i32> = Vec::with_capacity(rows.len());
             let mut ids = type_ids.iter();
-            let mut most = 0;
             rows.for_each(|start, len| {
                 for (i, &id) in ids.by_ref().take(len).enumerate() {
                     let part = &mut parts[id as usize];
-                    most = most.max(part.len());
                     offsets.push(part.len() as i32);
-                    part.push(start.map(|start| known[start + i] as usize), 1);
+                    part.push(start.map_or(NONE, |start| known[start + i] as u32));
                 }
             });
-            if most > i32::MAX as usize {
+            if let Some(most) = parts.iter().map(Vec::len).find(|&len| len > i32::MAX as usize) {
                 return Err(outgrown(&format!("{most} values"), column.data_type()));
             }
-            let child = |(id, _): (i8, _)| gather_rows(array.child(id), &parts[id as usize], child_how(id));
+            let child = |(id, _): (i8, _)| {
+                let child = array.child(id);
+                gather_rows(child, Selection::try_new(&parts[id as usize], child.len())?, child_how(id))
+            };
             (Some(offsets.into()), fields.iter().map(child).collect::<Result<Vec<_>>>()?)
         }
     };
