@@ -678,8 +678,8 @@ fn large_dictionaries_are_shared_under_a_lease() {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let prepared = collect(std::slice::from_ref(&batch), &pool).unwrap();
         let lookup = Lookup::try_new(Arc::clone(&prepared), &[1]).unwrap();
-        let keys: ArrayRef = Arc::new(Int64Array::from(vec![7]));
-        let keys = Keys::try_new(&prepared, &[keys]).unwrap();
+        let key: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+        let keys = Keys::read(&prepared, &RecordBatch::try_from_iter([("k", key)]).unwrap()).unwrap();
         let output = lookup.rows(&keys, Keep::All, &mut Hits::default(), &Cancel::default()).unwrap();
         let wanted = rows(&[batch.slice(7, 1)], 1..2, false);
         let reserved = prepared.reserved_bytes();

@@ -93,7 +93,7 @@ pub(crate) fn flat_types() -> Vec<DataType> {
         LargeBinary,
         BinaryView,
     ];
-    types.extend([0, 1, 2, 3, 4, 8, 16].map(FixedSizeBinary));
+    types.extend([0, 3, 16].map(FixedSizeBinary));
     types.extend([Decimal32(9, 2), Decimal64(18, -1), Decimal128(38, 10), Decimal256(76, 4)]);
     types.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
     types.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
@@ -101,6 +101,7 @@ pub(crate) fn flat_types() -> Vec<DataType> {
     for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
         types.extend([Duration(unit), Timestamp(unit, None), Timestamp(unit, Some("Europe/Berlin".into()))]);
     }
+    types.extend([1, 2, 4, 8].map(FixedSizeBinary));
     types
 }
 

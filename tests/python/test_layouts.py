@@ -430,6 +430,19 @@ def test_outputs_that_use_most_of_a_column_share_it_under_a_lease(kind: str) -> 
     assert pool.reserved == 0
 
 
+@pytest.mark.parametrize("count", [50, 20_000])
+def test_dictionaries_of_a_stream_fit_an_ipc_file(count: int, tmp_path: Path) -> None:
+    """A file has room for one dictionary per column: its values are never cut to a batch."""
+    codes = pa.array(range(count), pa.int32())
+    column = pa.DictionaryArray.from_arrays(codes, long_values("int", count).cast(pa.string()))
+    build = prejoin.prepare(pa.record_batch({"k": codes, "v": column}), "k")
+    stream = prejoin.join(pa.table({"k": codes[:50]}).to_reader(max_chunksize=10), build)
+    with pa.OSFile(str(tmp_path / "out.arrow"), "wb") as file, pa.ipc.new_file(file, stream.schema) as writer:
+        for batch in stream:
+            writer.write_batch(batch)
+    assert pa.ipc.open_file(tmp_path / "out.arrow").read_all()["v"].to_pylist() == column[:50].to_pylist()
+
+
 @pytest.mark.parametrize("keep", ["first", "last"])
 @pytest.mark.parametrize("kind", ["int", *OWNED])
 def test_keep_leaves_nothing_of_a_foreign_batch(kind: str, keep: Any) -> None:
