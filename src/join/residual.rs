@@ -39,12 +39,9 @@ pub(super) struct Residual {
 #[derive(Debug, Default)]
 struct Key {
     group: Option<u32>,
-    pieces: Vec<Vec<Part>>,
+    pieces: Vec<Vec<ArrayRef>>,
     rows: Vec<u32>,
 }
-
-/// So many build rows of a key, and the columns of the predicate for them.
-type Part = (usize, Vec<ArrayRef>);
 
 impl Residual {
     /// Decides the next candidates of `input` and appends what passes to `accepted`; false where there are none. `on_group` sees the
@@ -87,19 +84,14 @@ impl Residual {
         visited: Option<&Visited>,
         accepted: &mut Entries,
     ) -> Result<()> {
-        let mut passed = BooleanBufferBuilder::new(run.take);
-        for (rows, build) in self.key.piece(plan, predicate, &run)? {
-            let mut build = build.into_iter();
-            let columns = predicate.columns().iter().map(|&(side, column)| match side {
-                Side::Build => build.next().map(|array| Value { array, scalar: false }),
-                Side::Probe => {
-                    Some(Value { array: input.batch.column(column).slice(run.row as usize, 1), scalar: true })
-                }
-            });
-            let columns: Vec<Value> = columns.flatten().collect();
-            passed.append_buffer(&passing(&predicate.evaluate_values(&columns, rows)?));
-        }
-        let passed = passed.finish();
+        let build = self.key.piece(plan, predicate, &run)?;
+        let mut build = build.iter();
+        let columns = predicate.columns().iter().map(|&(side, column)| match side {
+            Side::Build => build.next().map(|array| Value { array: array.clone(), scalar: false }),
+            Side::Probe => Some(Value { array: input.batch.column(column).slice(run.row as usize, 1), scalar: true }),
+        });
+        let columns: Vec<Value> = columns.flatten().collect();
+        let passed = passing(&predicate.evaluate_values(&columns, run.take)?);
         let groups = plan.build.groups();
         let build_row = |i: usize| groups.nth_row(run.group, run.skip + i);
         if let Some(visited) = visited {
@@ -228,26 +220,9 @@ fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<Ar
     pick(&plan.build_columns[column], rows).map_err(|error| in_column(error, plan.build.schema().field(column).name()))
 }
 
-/// The build columns of the predicate for `rows`, in halves where a column of that many does not fit its type.
-fn parts(plan: &ProbePlan, predicate: &Predicate, rows: &[u32], out: &mut Vec<Part>) -> Result<()> {
-    let selection = Selection::try_new(rows, plan.build.num_rows())?;
-    let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
-    match columns.map(|&(_, column)| pick_build(plan, column, selection)).collect::<Result<Vec<_>>>() {
-        Err(Error::Execution(_)) if rows.len() > 1 => {
-            let (first, second) = rows.split_at(rows.len() / 2);
-            parts(plan, predicate, first, out)?;
-            parts(plan, predicate, second, out)
-        }
-        columns => {
-            out.push((rows.len(), columns?));
-            Ok(())
-        }
-    }
-}
-
 impl Key {
     /// The build columns of the predicate for a run. The pieces of a key are asked for in order, from the first one on.
-    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, run: &Run) -> Result<Vec<Part>> {
+    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, run: &Run) -> Result<Vec<ArrayRef>> {
         if self.group != Some(run.group) {
             self.pieces.clear();
             self.group = Some(run.group);
@@ -259,8 +234,10 @@ impl Key {
         }
         self.rows.clear();
         plan.build.groups().extend_rows(run.group, run.skip, run.take, &mut self.rows);
-        let mut piece = Vec::new();
-        parts(plan, predicate, &self.rows, &mut piece)?;
+        let selection = Selection::try_new(&self.rows, plan.build.num_rows())?;
+        let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
+        // Rows of one key are distinct, so their values fit wherever the build's do.
+        let piece = columns.map(|&(_, column)| pick_build(plan, column, selection)).collect::<Result<Vec<_>>>()?;
         if at == self.pieces.len() && at < KEPT {
             self.pieces.push(piece.clone());
         }
