@@ -613,11 +613,11 @@ fn ranges(array: &ArrayRef) -> Vec<std::ops::Range<usize>> {
     out
 }
 
-/// True for types that share with a build by what S23 allows.
+/// True for types that share with a small build by what S23 allows: the values of small dictionaries are copied.
 fn may_share(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
-        Utf8View | BinaryView | Dictionary(_, _) | ListView(_) | LargeListView(_) => true,
+        Utf8View | BinaryView | ListView(_) | LargeListView(_) => true,
         RunEndEncoded(_, f) | List(f) | LargeList(f) | FixedSizeList(f, _) | Map(f, _) => may_share(f.data_type()),
         Struct(fields) => fields.iter().any(|field| may_share(field.data_type())),
         Union(fields, _) => fields.iter().any(|(_, field)| may_share(field.data_type())),
@@ -664,7 +664,29 @@ fn outputs_share_under_a_lease_or_not_at_all() {
             assert_eq!(pool.reserved(), 0, "{data_type}");
         }
     }
-    for data_type in [DataType::Utf8View, dictionary(DataType::Int8, DataType::Utf8)] {
-        assert!(shared_types.contains(&data_type), "{data_type} is copied");
+    assert!(shared_types.contains(&DataType::Utf8View), "all text is used and yet copied");
+}
+
+/// S23, S24: the values of a dictionary stay whole; large ones are shared under a lease, whatever is used of them.
+#[test]
+fn large_dictionaries_are_shared_under_a_lease() {
+    for (count, shared) in [(100, false), (20_000, true)] {
+        let values = StringArray::from_iter_values((0..count).map(|i| format!("value {i}")));
+        let column = DictionaryArray::new(Int16Array::from_iter_values(0..count), Arc::new(values));
+        let key: ArrayRef = Arc::new(Int64Array::from_iter_values(0..i64::from(count)));
+        let batch = RecordBatch::try_from_iter([("k", key), ("v", Arc::new(column))]).unwrap();
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+        let prepared = collect(std::slice::from_ref(&batch), &pool).unwrap();
+        let lookup = Lookup::try_new(Arc::clone(&prepared), &[1]).unwrap();
+        let key: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+        let keys = Keys::read(&prepared, &RecordBatch::try_from_iter([("k", key)]).unwrap()).unwrap();
+        let output = lookup.rows(&keys, Keep::All, &mut Hits::default(), &Cancel::default()).unwrap();
+        let wanted = rows(&[batch.slice(7, 1)], 1..2, false);
+        let reserved = prepared.reserved_bytes();
+        drop((batch, lookup, prepared));
+        assert_eq!(pool.reserved(), if shared { reserved } else { 0 });
+        assert_eq!(output.column(0).as_any_dictionary().values().len(), count as usize);
+        assert_eq!(rows(&[output], 0..1, false), wanted);
+        assert_eq!(pool.reserved(), 0);
     }
 }

@@ -57,6 +57,15 @@ pub struct Collector {
     held: Option<Held>,
 }
 
+/// Whose memory a batch is.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// Rust allocations.
+    Own,
+    /// It was imported; the address ranges of the allocations that it keeps alive, where they are known.
+    Foreign(Option<Vec<Range<usize>>>),
+}
+
 /// An index with its groups, and the bounds of each key.
 type Indexed = ((KeyIndex, RowGroups), Vec<Option<Bounds>>);
 
@@ -104,7 +113,7 @@ impl Collector {
     /// [`Error::Plan`] for other columns, [`Error::Execution`] for more than 2^32-2 rows in all,
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`].
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        self.take(|held, spec| held.push(spec, batch, Some(Vec::new()), false))
+        self.push_from(batch, Origin::Own)
     }
 
     /// Takes one batch that was imported, e.g. over the C Data Interface. A buffer does not tell its true allocation
@@ -117,7 +126,15 @@ impl Collector {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_foreign(&mut self, batch: RecordBatch, extents: Option<Vec<Range<usize>>>) -> Result<()> {
-        self.take(|held, spec| held.push(spec, batch, extents, true))
+        self.push_from(batch, Origin::Foreign(extents))
+    }
+
+    /// [`push`](Self::push) or [`push_foreign`](Self::push_foreign).
+    pub(crate) fn push_from(&mut self, batch: RecordBatch, origin: Origin) -> Result<()> {
+        self.take(|held, spec| match origin {
+            Origin::Own => held.push(spec, batch, Some(Vec::new()), false),
+            Origin::Foreign(extents) => held.push(spec, batch, extents, true),
+        })
     }
 
     /// Concatenates, indexes and freezes what was pushed.

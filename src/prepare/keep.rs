@@ -6,8 +6,8 @@ use arrow_array::RecordBatch;
 
 use super::admission::settle_copy;
 use crate::cancel::Cancel;
-use crate::columns::copy_size::copy_bound;
-use crate::columns::{Selection, gather};
+use crate::columns::copy_size::gather_bound;
+use crate::columns::{Selection, Share, gather_shared};
 use crate::error::Result;
 use crate::index::RowGroups;
 use crate::memory::{RangeCounter, Reservation};
@@ -66,13 +66,16 @@ impl Keep {
         kept.extend((0..rows.num_rows() as u32).filter(stays));
         cancel.check()?;
 
-        let admitted = copy_bound(std::slice::from_ref(&rows))?;
+        let mut admitted = 0usize;
+        for column in rows.columns() {
+            admitted = admitted.saturating_add(gather_bound(column)?);
+        }
         reservation.try_grow(admitted)?;
         let selection = Selection::try_new(&kept, rows.num_rows())?;
         let mut columns = Vec::with_capacity(rows.num_columns());
         for column in rows.columns() {
             cancel.check()?;
-            columns.push(gather(column, selection)?);
+            columns.push(gather_shared(column, selection, Share::Never)?);
         }
         let copy = RecordBatch::try_new(rows.schema(), columns)?;
         drop(rows);

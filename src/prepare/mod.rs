@@ -12,6 +12,7 @@ mod prepared_build;
 mod spec;
 
 pub use collector::Collector;
+pub(crate) use collector::Origin;
 pub use keep::Keep;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;

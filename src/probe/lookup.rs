@@ -10,7 +10,7 @@ use super::entries::{Entries, Input, KeySource, Shape};
 use super::key_reader::Keys;
 use super::visited::Visited;
 use crate::cancel::Cancel;
-use crate::columns::{Selection, gather};
+use crate::columns::{Selection, gather, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
@@ -192,7 +192,10 @@ impl Lookup {
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
         super::probe::check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
-        let columns = self.columns.iter().map(|column| gather(column, selection)).collect::<Result<_>>()?;
+        let columns = self.columns.iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(column, field)| gather(column, selection).map_err(|error| in_column(error, field.name())))
+            .collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }

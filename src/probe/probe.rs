@@ -15,7 +15,7 @@ use super::residual::Residual;
 use super::visited::{RowBits, Shares, VisitedShare};
 use crate::cancel::Cancel;
 use crate::columns::concat as concat_column;
-use crate::columns::{Selection, fixed_width, gather, nulls};
+use crate::columns::{Selection, fixed_width, gather, in_column, nulls};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::Predicate;
 use crate::index::{Hits, NONE};
@@ -368,10 +368,11 @@ impl Probe {
         let (build, probe) = (&self.entries.build[..rows], &self.entries.probe[..rows]);
         let sides = Sides::new(&self.plan, &input.batch, build, probe)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.output.columns.len());
-        for source in &self.plan.output.sources {
+        for (source, field) in self.plan.output.sources.iter().zip(self.plan.output.schema.fields()) {
+            let named = |error| in_column(error, field.name());
             columns.push(match *source {
-                Source::Build(i) => sides.build(i)?,
-                Source::Probe(i) => sides.probe(i)?,
+                Source::Build(i) => sides.build(i).map_err(named)?,
+                Source::Probe(i) => sides.probe(i).map_err(named)?,
                 Source::Output(i) => columns[i].clone(),
                 Source::Mark => {
                     let marks = BooleanBuffer::collect_bool(rows, |i| build[i] != NONE);
@@ -412,6 +413,8 @@ impl Probe {
             OutputColumn::Probe(i) => nulls(plan.probe_schema.field(i).data_type(), rows.len()),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
+        let columns = columns.zip(plan.output.schema.fields());
+        let columns = columns.map(|(column, field)| column.map_err(|error| in_column(error, field.name())));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.batch(columns, rows.len()).map(Some)
     }
@@ -471,11 +474,13 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> 
     let rows = pieces.iter().map(RecordBatch::num_rows).sum();
     check_batch_size(schema, rows)?;
     let column = |i: usize| -> Result<ArrayRef> {
+        use DataType::{Binary, Dictionary, Utf8};
         let parts: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(i).clone()).collect();
         let data_type = parts[0].data_type();
         let outgrown = || too_large(&format!("column {:?} of type {data_type} outgrows it", schema.field(i).name()));
-        // Arrow panics on lists that outgrow their offsets, and refuses dictionaries that just fill their key type.
-        if data_type.is_nested() || matches!(data_type, DataType::Dictionary(_, _)) {
+        // Arrow panics on lists that outgrow their offsets, finds so of text once it is copied, and refuses dictionaries
+        // that just fill their key type.
+        if data_type.is_nested() || matches!(data_type, Dictionary(_, _) | Utf8 | Binary) {
             return concat_column(&parts, &Cancel::default()).map_err(|error| match error {
                 Error::Execution(_) => outgrown(),
                 other => other,

@@ -342,7 +342,9 @@ impl HashJoin {
         pool: &Arc<dyn Pool>,
         config: Config,
     ) -> Result<Arc<PreparedBuild>> {
-        collect(self.collector(input.schema(), pool, config, Cancel::default())?, input)
+        let mut collector = self.collector(input.schema(), pool, config, Cancel::default())?;
+        feed(&mut collector, input, |_| ())?;
+        collector.finish()
     }
 
     /// The push side of [`prepare_build`](Self::prepare_build), for callers that drive the input themselves.
@@ -546,25 +548,22 @@ impl HashJoin {
 
     /// Collects the build of an ordinary join: all partitions of the build source, or the one of `partition`.
     pub(crate) fn collect_build(&self, partition: Option<usize>, options: &RunOptions) -> Result<Arc<PreparedBuild>> {
-        let collector =
+        let mut collector =
             Collector::new(self.build_spec()?, &options.pool, options.config.clone(), options.cancel.clone());
-        let partitions = partition.map_or(0..self.build.partitions(), |partition| partition..partition + 1);
-        let (build, metrics) = (self.build.clone(), Arc::clone(self.run.metrics()));
-        let batches = partitions.flat_map(move |partition| match build.open(partition) {
-            Ok(stream) => Box::new(stream) as Box<dyn Iterator<Item = _> + Send>,
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        });
-        let counted = batches.inspect(move |batch| metrics.count_build(batch));
-        collect(collector, BatchStream::new(self.build.schema().clone(), counted))
+        for partition in partition.map_or(0..self.build.partitions(), |partition| partition..partition + 1) {
+            feed(&mut collector, self.build.open(partition)?, |batch| self.run.metrics().count_build(batch))?;
+        }
+        collector.finish()
     }
 }
 
 /// Feeds a collector; the input is dropped before the rows are concatenated (S4).
-fn collect(mut collector: Collector, input: BatchStream) -> Result<Arc<PreparedBuild>> {
-    for batch in input {
-        collector.push(batch?)?;
+fn feed(collector: &mut Collector, mut input: BatchStream, seen: impl Fn(&RecordBatch)) -> Result<()> {
+    while let Some((batch, origin)) = input.next_with_origin().transpose()? {
+        seen(&batch);
+        collector.push_from(batch, origin)?;
     }
-    collector.finish()
+    Ok(())
 }
 
 /// The first difference of two schemas, for error texts.

@@ -180,7 +180,7 @@ impl PyPreparedBuild {
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows()?);
+            let rows = lease_batch(&self.build, self.build.rows()?)?;
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::pool::PyMemoryPool;
 use crate::error::{Result, plan_err};
 use crate::memory::Reservation;
+use crate::prepare::Origin;
 use crate::python::arguments::{count, names_or_positions, pairs_of_columns};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::interchange::{
@@ -273,7 +274,7 @@ fn known_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
 pub(crate) fn once(schema: SchemaRef, rows: Opened) -> Source {
     let (rows, stream_schema) = (Mutex::new(Some(rows)), schema.clone());
     Source::new(schema, 1, move |_| match rows.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(rows) => Ok(BatchStream::new(stream_schema.clone(), Batches::new(rows))),
+        Some(rows) => Ok(BatchStream::with_origin(stream_schema.clone(), Batches::new(rows))),
         None => plan_err!("rows that are read once were asked for a second time"),
     })
 }
@@ -323,7 +324,7 @@ impl Part {
 }
 
 fn stream_of(opened: Opened) -> BatchStream {
-    BatchStream::new(opened.schema().clone(), Batches::new(opened))
+    BatchStream::with_origin(opened.schema().clone(), Batches::new(opened))
 }
 
 /// The batches of a Python source; copies that alignment needs are charged while their batch is read.
@@ -339,12 +340,12 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
+    type Item = Result<(RecordBatch, Origin)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.copies.shrink(self.copies.size());
         let next = Python::attach(|py| self.opened.next_attached(py, Some(&mut self.copies)));
-        next.map(|next| next.map(|imported| imported.batch)).transpose()
+        next.map(|next| next.map(|imported| (imported.batch, Origin::Foreign(imported.extents)))).transpose()
     }
 }
 
