@@ -19,9 +19,15 @@ pub use cancel::Cancel;
 pub use config::Config;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
+pub use index::{Hits, IndexKind, KeyIndex, RowGroups};
 pub use join::{
     BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,
     Keys, Lookup, MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
+
+/// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::index::{IndexContext, hash_table_size, probe_steps, scratch_size};
+}
