@@ -8,7 +8,9 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_contract_has_every_line_that_tests_name() -> None:
     """The lines are S1 to S51 and B1 to B14, in order; tests and benchmarks name no others."""
-    lines = re.findall(r"^- \*\*([SB]\d+)\*\* \S", (ROOT / "docs" / "contract.md").read_text(encoding="utf-8"), re.M)
+    lines = re.findall(
+        r"^- \*\*([SB]\d+)\*\* \S", (ROOT / "docs" / "contract.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert lines == [f"S{n}" for n in range(1, 52)] + [f"B{n}" for n in range(1, 15)]
     named: dict[str, set[str]] = {}
     for folder in ("tests", "src", "benches"):
@@ -23,7 +25,7 @@ def test_the_contract_has_every_line_that_tests_name() -> None:
 def test_the_focused_tests_of_s51_exist() -> None:
     """S51: the focused tests have the names that the contract gives them."""
     contract = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"^- \*\*S51\*\*.*?(?=^\S)", contract, re.M | re.S)
+    (line,) = re.findall(r"^- \*\*S51\*\*.*?(?=^\S)", contract, re.MULTILINE | re.DOTALL)
     names = re.findall(r"\b[a-z]+(?:_[a-z]+){2,}\b", line)
     names += [name for name in ("matches_collect_left", "serialization_is_refused") if name not in names]
     tests = "".join(path.read_text(encoding="utf-8") for path in [*ROOT.glob("tests/*.rs"), *ROOT.glob("src/**/*.rs")])
