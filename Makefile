@@ -20,6 +20,11 @@ ADDED_BY_CARGO := .cargo_vcs_info.json Cargo.toml.orig
 # A virtual environment with the lowest version of each package that pyproject.toml allows.
 LOWEST := $(TARGET)/lowest
 LOWEST_BIN := $(LOWEST)/$(notdir $(BIN))
+# The other files of tests make columns that pyarrow 16 does not know (decimal32, uuid) or makes wrongly (run-end encoded).
+LOWEST_TESTS := $(patsubst %,tests/python/test_%.py,async expr flights hash_join join lookup output_control pickle prepare \
+	prepare_sources saved sources)
+# Nor does it know decimal64, and it makes half floats of numpy's values only.
+LOWEST_TESTS += -k 'not decimals_of_any_scale and not data_type4-held4 and not data_type2-0.5'
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH CONDA_PREFIX
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
@@ -54,9 +59,9 @@ develop: $(VENV)/.dev ## Build the extension module as the tests use it, into .v
 	$(MATURIN) --profile ci --quiet --skip-install
 
 .PHONY: test-lowest
-test-lowest: $(LOWEST)/.done ## Run the Python tests with the lowest versions that pyproject.toml allows; PYTHON=python3.10 for the lowest Python
+test-lowest: $(LOWEST)/.done ## Run those Python tests that can run with the lowest versions that pyproject.toml allows; use PYTHON=python3.10
 	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/maturin develop --locked --profile ci --quiet --skip-install
-	$(LOWEST_BIN)/python -m pytest
+	$(LOWEST_BIN)/python -m pytest $(LOWEST_TESTS)
 
 .PHONY: check
 check: develop check-docs check-package ## Check format, lints, types, documentation and the packaged crate; warnings are errors
