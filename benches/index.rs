@@ -11,7 +11,8 @@ use std::time::Duration;
 use arrow_array::ArrayRef;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keys::{KINDS, Random, keys, shuffled};
-use prejoin::{Cancel, Config, Hits, IndexContext, KeyIndex, MemoryPool, Pool, Reservation, RowGroups};
+use prejoin::internals::IndexContext;
+use prejoin::{Cancel, Config, Hits, KeyIndex, MemoryPool, Pool, Reservation, RowGroups};
 
 const BATCHES: usize = 64;
 const BATCH_ROWS: usize = 4096;

@@ -19,7 +19,7 @@ pub use cancel::Cancel;
 pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
+pub use index::{Hits, IndexKind, KeyIndex, RowGroups};
 pub use join::{Estimate, ExplainFormat, JoinType, PartitionMode, Properties, Statistics, Validate};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
@@ -27,3 +27,9 @@ pub use prepare::{
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe};
 pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};
+
+/// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::index::{IndexContext, hash_table_size, probe_steps, scratch_size};
+}

@@ -29,7 +29,7 @@ pub fn sliced_size(array: &dyn Array) -> Result<usize> {
     Ok(total)
 }
 
-/// Bytes that concatenating `batches` may allocate: the sum of [`copy_bound_of_column`] over the columns. A column that
+/// Bytes that concatenating `batches` may allocate: the sum of `copy_bound_of_column` over the columns. A column that
 /// appears twice counts twice: concatenation copies both.
 ///
 /// # Errors

@@ -1,9 +1,9 @@
-//! From a group id to the build rows that hold its key.
+//! The build rows of each key: from a group id to the rows that hold its key.
 
 use arrow_buffer::ScalarBuffer;
 
 use super::NONE;
-use super::scratch::{admitted, held};
+use super::allocate::{admitted, held};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::Reservation;
@@ -35,7 +35,7 @@ pub enum RowGroups {
     },
 }
 
-/// Rows between two polls of the cancel flag.
+/// Rows between two checks for cancellation.
 const MORSEL: usize = 1 << 16;
 
 impl RowGroups {
@@ -55,7 +55,7 @@ impl RowGroups {
         }
     }
 
-    /// Appends the build rows `skip..skip + take` of `group`, at most as many as it has.
+    /// Appends up to `take` build rows of `group` to `out`, after the first `skip`.
     #[inline]
     pub fn extend_rows(&self, group: u32, skip: usize, take: usize, out: &mut Vec<u32>) {
         let g = group as usize;
@@ -143,7 +143,7 @@ impl RowGroups {
         }
     }
 
-    /// The rows of each of `num_keys` groups, from the group of each row (`NONE` for rows in no group).
+    /// Groups of `num_keys` keys, from the group of each row ([`NONE`] for rows in no group).
     pub(super) fn from_group_of(
         group_of: &[u32],
         num_keys: usize,

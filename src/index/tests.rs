@@ -427,7 +427,36 @@ fn steps_are_bounded() {
     assert!(probe_steps() - before <= 4096 * 20);
 }
 
-/// Several partitions and stages, and partitions that hold far more rows than the others.
+/// The integer whose word has this hash.
+fn key_with_hash(hash: u64) -> i64 {
+    // Newton's method doubles the correct bits of an inverse modulo 2^64; an odd number is its own in the lowest three.
+    let inverse = |k: u64| (0..5).fold(k, |x, _| x.wrapping_mul(2u64.wrapping_sub(k.wrapping_mul(x))));
+    let x = hash.wrapping_mul(inverse(0xd6e8_feb8_6659_fd93));
+    let word = (x ^ x >> 32).wrapping_mul(inverse(0x9e37_79b9_7f4a_7c15));
+    assert_eq!(super::hash::word(word, 0), hash);
+    (word ^ 1 << 63) as i64
+}
+
+/// Keys that somebody chose by their hashes: all in one partition, and all in one place of the table that finds duplicates.
+#[test]
+fn chosen_hashes() {
+    let rows = 60_000;
+    // Every fourth row has the key of the row before it.
+    let number = |row: u64| row - row % 4 / 3;
+    let one_partition = |row: u64| number(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12;
+    let one_place = |row: u64| number(row).wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
+    for hash in [&one_partition as &dyn Fn(u64) -> u64, &one_place] {
+        let keys: Vec<i64> = (0..rows).map(|row| key_with_hash(hash(row))).collect();
+        let texts = keys.iter().map(|key| Some(key.to_string())).collect();
+        let side = (vec![int64(keys.into_iter())], vec![texts]);
+        let before = probe_steps();
+        check(&side, &side, &[false], &Config::default());
+        let steps = probe_steps() - before;
+        assert!(steps <= 40 * rows, "{steps} steps for {rows} rows");
+    }
+}
+
+/// Several partitions and chunks, and partitions that hold far more rows than the others.
 #[test]
 fn many_rows() {
     let config = Config::default();

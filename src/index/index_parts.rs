@@ -1,42 +1,42 @@
-//! An index and its groups as the numbers and buffers that a file holds, and back.
+//! An index and its groups as numbers and buffers, the form in which files hold them; and the way back.
 //!
-//! A file may hold anything. Whatever is restored from it is used in safe code, or in code that checks it first: a number
-//! out of range is found here where the file is verified, else by the check of the access.
+//! A file may hold anything. What is restored from it is only used by safe code, or by code that checks it first. A number that
+//! is out of range is found here where the file is verified, and otherwise by the bounds check of the access.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::byte_column::is_bytes;
-use super::bytes::{BytesIndex, Shape, Tables};
-use super::dense::DenseIndex;
-use super::hashed::HashedIndex;
+use super::bytes_index::{BytesIndex, Shape, Tables};
+use super::dense_index::DenseIndex;
+use super::fixed_width::{Digit, Words, is_integer_like, is_word};
+use super::frozen_table::{FrozenTable, WINDOW};
+use super::hashed_index::HashedIndex;
+use super::key_chunk::KeyChunk;
 use super::key_index::Kind;
 use super::ranked_bits::RankedBits;
-use super::rows::{Encoder, Keys, RowsIndex};
-use super::stage::Stage;
-use super::table::{Table, WINDOW};
-use super::words::{Digit, Words, is_integer_like, is_word};
+use super::rows_index::{Encoder, Keys, RowsIndex};
 use super::{IndexKind, KeyIndex, NONE, RowGroups};
 use crate::columns::Column;
 use crate::error::{Error, Result};
 
-/// A buffer of an index or of its groups; the numbers are those of the file format.
+/// A buffer of an index or of its groups. The numbers are part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Of a hash table: `u64` each.
+    /// The directory of a hash table: `u64` values.
     Directory = 16,
-    /// Of a hash table: `u32` each.
+    /// The tuples of a hash table: `u32` values.
     Tuples = 17,
-    /// Of a perfect hash: `u64` each.
+    /// The bitmap of a dense index: `u64` values.
     Bits = 18,
-    /// Where each encoded key begins, and the end: `u64` each.
+    /// The start of each encoded key, and the end of the last: `u64` values.
     KeyOffsets = 19,
-    /// Encoded keys.
+    /// The encoded keys, one after the other.
     KeyBytes = 20,
-    /// Of groups of several rows: `u32` each.
+    /// The offsets of groups: `u32` values.
     GroupOffsets = 21,
-    /// Rows of groups: `u32` each.
+    /// The rows of groups: `u32` values.
     GroupRows = 22,
 }
 
@@ -52,31 +52,31 @@ impl Part {
     ];
 }
 
-/// What a file holds of an index and its groups.
+/// An index and its groups as a file holds them.
 #[derive(Debug)]
 pub(crate) struct StoredIndex {
     pub(crate) kind: IndexKind,
     pub(crate) num_keys: usize,
     pub(crate) null_group: u32,
-    /// 0 identity, 1 unique, 2 runs, 3 offsets and rows.
+    /// The variant of [`RowGroups`]: 0 `Identity`, 1 `Unique`, 2 `Runs`, 3 `Csr`.
     pub(crate) groups: u8,
-    /// What else the kind needs, in its order.
+    /// Further numbers of the index, which and in which order depends on its kind.
     pub(crate) numbers: Vec<u64>,
     pub(crate) parts: Vec<(Part, Buffer)>,
 }
 
-/// The build that an index is of.
+/// What restoring an index has to know of its build.
 pub(crate) struct Indexed<'a> {
-    /// Types of the keys as they are indexed.
+    /// The types in which the keys are indexed.
     pub(crate) types: &'a [DataType],
     pub(crate) nulls_equal: &'a [bool],
     pub(crate) rows: usize,
-    /// The only key column as it is indexed, for an index that reads it.
+    /// The only key column in the type in which it is indexed, for an index that compares keys there.
     pub(crate) column: Column,
 }
 
 impl StoredIndex {
-    /// The parts of an index; they share its buffers.
+    /// Takes an index and its groups apart. The parts share its buffers.
     pub(crate) fn of(index: &KeyIndex, groups: &RowGroups) -> Self {
         let mut parts = Vec::new();
         let mut table = |directory: &ScalarBuffer<u64>, tuples: &ScalarBuffer<u32>| {
@@ -98,10 +98,10 @@ impl StoredIndex {
             Kind::Bytes(bytes) => {
                 numbers.extend([bytes.seed, bytes.collide, bytes.shape.min as u64, bytes.shape.max as u64]);
                 match &bytes.table {
-                    Tables::Hashes(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Two(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Three(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Four(Table { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Hashes(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Two(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Three(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Four(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
                 }
             }
             Kind::Rows(rows) => {
@@ -131,11 +131,11 @@ impl StoredIndex {
         Self { kind, num_keys, null_group, groups, numbers, parts }
     }
 
-    /// The index over the same buffers, and its groups. With `verify` every offset, group id and row number is checked;
-    /// without, the lengths alone.
+    /// The index and its groups over the same buffers. With `verify`, every offset, group id and row number is checked, otherwise
+    /// only the lengths of the buffers.
     ///
     /// # Errors
-    /// [`Error::Execution`] for parts that do not make an index of such a build.
+    /// [`Error::Execution`] where the parts cannot be an index of such a build.
     pub(crate) fn restore(&self, of: &Indexed<'_>, verify: bool) -> Result<(KeyIndex, RowGroups)> {
         let groups = self.restore_groups(of.rows)?;
         if verify {
@@ -228,8 +228,9 @@ impl StoredIndex {
         })
     }
 
-    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: bool) -> Result<Table<L>> {
-        let table = Table::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
+    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: bool) -> Result<FrozenTable<L>> {
+        let table =
+            FrozenTable::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
         let tuples = keys.checked_add(WINDOW - 1).and_then(|tuples| tuples.checked_mul(L + 1));
         if table.directory.len() < 2 || tuples != Some(table.tuples.len()) {
             return Err(damaged("a hash table of another size"));
@@ -253,7 +254,7 @@ impl StoredIndex {
 }
 
 impl KeyIndex {
-    /// The build's key column, for an index that reads it.
+    /// The key column of the build, for an index that compares keys there.
     pub(crate) fn key_column(&self) -> Option<&Column> {
         match &self.kind {
             Kind::Bytes(bytes) => bytes.column.as_ref(),
@@ -261,11 +262,11 @@ impl KeyIndex {
         }
     }
 
-    /// Compares a few stored keys with what this version makes of them: an encoding that changed shows here. `key` gives
-    /// the key columns of one row.
+    /// Encodes a few keys anew and compares them with those that are stored, to notice where another version encodes them
+    /// differently. `key` returns the key columns of one row.
     ///
     /// # Errors
-    /// [`Error::Execution`] for a key that is encoded otherwise.
+    /// [`Error::Execution`] for a key that is encoded differently.
     pub(crate) fn check_encoding(
         &self,
         groups: &RowGroups,
@@ -273,10 +274,10 @@ impl KeyIndex {
     ) -> Result<()> {
         const SAMPLES: usize = 8;
         let Kind::Rows(RowsIndex { encoder, keys, .. }) = &self.kind else { return Ok(()) };
-        let mut stage = Stage::default();
+        let mut chunk = KeyChunk::default();
         for group in (0..self.num_keys).step_by((self.num_keys / SAMPLES).max(1)) {
             let row = groups.first_row(group as u32) as usize;
-            let encoded = encoder.encode(&key(row)?, 0, 1, &mut stage)?;
+            let encoded = encoder.encode(&key(row)?, 0, 1, &mut chunk)?;
             if encoded.row(0).data() != keys.value(group as u32) {
                 return Err(damaged("its keys are encoded as this version does not; prepare and save the build again"));
             }
@@ -311,7 +312,7 @@ fn read_words(types: &[DataType], next: &mut impl FnMut() -> Result<u64>) -> Res
     Ok(Words::Packed(types.iter().map(|_| digit()).collect::<Result<_>>()?))
 }
 
-/// Bits whose running ranks are right, `members` in all.
+/// Checks that the ranks in the words of a bitmap are right, and that it has `members` members.
 fn check_ranks(words: &[u64], members: usize) -> Result<()> {
     let mut rank = 0u64;
     let mut right = true;
@@ -322,11 +323,11 @@ fn check_ranks(words: &[u64], members: usize) -> Result<()> {
     if right && rank == members as u64 { Ok(()) } else { Err(damaged("a rank of its bitmap is wrong")) }
 }
 
-/// Offsets that begin at 0, ascend (strictly, where nothing is empty) and end at `end`.
+/// Checks that offsets begin at 0, end at `end` and do not descend; `strictly`: that they ascend.
 fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool) -> Result<()> {
     let ends = offsets.first().map(|first| first.as_usize()) == Some(0)
         && offsets.last().map(|last| last.as_usize()) == Some(end);
-    // No early end, so that the loop has no branches.
+    // `fold` looks at all pairs, even after a wrong one, so that the loop has no branches.
     let ascending = offsets
         .windows(2)
         .fold(true, |ascending, pair| ascending & (if strictly { pair[0] < pair[1] } else { pair[0] <= pair[1] }));
@@ -358,10 +359,10 @@ fn check_groups(groups: &RowGroups, keys: usize, rows: usize) -> Result<()> {
     }
 }
 
-fn check_table<const L: usize>(table: &Table<L>, in_table: usize, keys: usize) -> Result<()> {
+fn check_table<const L: usize>(table: &FrozenTable<L>, in_table: usize, keys: usize) -> Result<()> {
     let ends = &table.directory;
     let in_order = ends.windows(2).fold(true, |in_order, pair| {
-        // A bucket without tuples has no tag: the window of one behind the last tuple would end outside.
+        // An empty bucket must have no tag. Otherwise a probe would read its window, which for the last bucket ends outside.
         let (start, end, tag) = (pair[0] as u32, pair[1] as u32, pair[1] >> 32);
         in_order & (start < end || start == end && tag == 0)
     });

@@ -1,14 +1,17 @@
-//! Memory that is admitted before it is allocated, at exactly the admitted capacity.
+//! Allocation for builds: memory is admitted by a reservation first and then allocated with exactly that capacity.
 
 use arrow_buffer::ScalarBuffer;
+use hashbrown::HashTable;
 
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
 /// Bytes of hashes and null masks for `rows` rows of `keys` key columns.
 ///
-/// 8 bytes per row of hashes; where a null may make a row match nothing also one bitmap per key and one for all. An
-/// overflow is an error.
+/// Hashes take 8 bytes per row. Where a null keeps a row from matching, there is also one bitmap per key and one for all keys.
+///
+/// # Errors
+/// [`Error::ResourcesExhausted`] where the size overflows.
 pub fn scratch_size(rows: usize, keys: usize, nulls_equal: bool) -> Result<usize> {
     let size = || {
         let hashes = rows.checked_mul(8)?;
@@ -23,16 +26,16 @@ pub fn scratch_size(rows: usize, keys: usize, nulls_equal: bool) -> Result<usize
     })
 }
 
-/// `len` zeros in exactly the capacity that `reservation` grew by. `T::default()` is all zero bits.
+/// `len` zeros, for which `reservation` grows. The bits of `T::default()` are all zero.
 pub(super) fn admitted<T: Clone + Default>(reservation: &mut Reservation, len: usize) -> Result<Vec<T>> {
-    // The standard library has zeroed pages (`vec!`) and fallible allocation, not both: ask first, then take.
+    // The standard library can allocate zeroed pages (`vec!`) and can fail to allocate, but not both at once.
     drop(with_capacity::<T>(reservation, len)?);
     let values = vec![T::default(); len];
     in_huge_pages(&values);
     Ok(values)
 }
 
-/// An empty vector of exactly the capacity that `reservation` grew by.
+/// An empty vector of exactly this capacity, for which `reservation` grows.
 pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -> Result<Vec<T>> {
     let size = bytes::<T>(capacity)?;
     reservation.try_grow(size)?;
@@ -49,8 +52,8 @@ pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -
     }
 }
 
-/// Asks for huge pages beneath the whole huge pages of a large allocation that nobody has written to yet: fewer faults while
-/// it is filled, and fewer TLB misses in every probe. It is a hint only, and takes no memory beyond the allocation.
+/// Asks the kernel for huge pages beneath a large allocation that was not written to yet, which saves page faults while it is
+/// filled and TLB misses in every probe. It is a hint, for the huge pages that lie within the allocation as a whole.
 #[cfg(target_os = "linux")]
 fn in_huge_pages<T>(values: &Vec<T>) {
     const HUGE: usize = 2 << 20;
@@ -80,6 +83,62 @@ pub(super) fn bytes<T>(len: usize) -> Result<usize> {
     })
 }
 
+/// Bytes that hashbrown allocates at most for a table of `capacity` values.
+///
+/// Its number of buckets is a power of two, at most 7 in 8 of them are used, and each has a tag of one byte; 16 more tags
+/// follow at the end.
+///
+/// # Errors
+/// [`Error::ResourcesExhausted`] where the size overflows.
+pub fn hash_table_size<T>(capacity: usize) -> Result<usize> {
+    // Else there may be padding before the tags, or a larger smallest table.
+    const { assert!(size_of::<T>() >= 4 && align_of::<T>() <= 16) };
+    let size = || {
+        let smallest = if capacity < 4 { 4 } else { 8 };
+        let buckets = (capacity.checked_mul(8)? / 7).checked_next_power_of_two()?.max(smallest);
+        let values = buckets.checked_mul(size_of::<T>())?;
+        values.checked_add(buckets)?.checked_add(16)
+    };
+    size().ok_or_else(|| {
+        Error::ResourcesExhausted(format!("hash table size overflow: {capacity} keys; prepare a smaller build"))
+    })
+}
+
+/// Makes room for `more` values. Where the table has to grow, `reservation` pays for the old and the new table until the values
+/// have moved, then for the new one alone.
+pub(super) fn reserve<T>(
+    table: &mut HashTable<T>,
+    more: usize,
+    reservation: &mut Reservation,
+    hash: impl Fn(&T) -> u64,
+) -> Result<()> {
+    if table.capacity() - table.len() >= more {
+        return Ok(());
+    }
+    let before = table.allocation_size();
+    // hashbrown at least doubles its buckets.
+    let size = hash_table_size::<T>((table.len() + more).max(table.capacity() + 1))?;
+    reservation.try_grow(size)?;
+    match table.try_reserve(more, hash) {
+        Ok(()) => {
+            debug_assert!(table.allocation_size() <= size, "a hash table exceeded what was admitted for it");
+            reservation.shrink(before + size - table.allocation_size());
+            Ok(())
+        }
+        Err(error) => {
+            reservation.shrink(size);
+            Err(Error::ResourcesExhausted(format!("the allocator refused {size} bytes for an index: {error:?}")))
+        }
+    }
+}
+
+/// Drops a table and gives back what [`reserve`] charged for it.
+pub(super) fn release_table<T>(reservation: &mut Reservation, table: HashTable<T>) {
+    let size = table.allocation_size();
+    drop(table);
+    reservation.shrink(size);
+}
+
 /// Heap bytes of a buffer.
 pub(super) fn held<T: arrow_buffer::ArrowNativeType>(buffer: &ScalarBuffer<T>) -> usize {
     buffer.inner().capacity()
@@ -89,7 +148,7 @@ pub(super) fn held<T: arrow_buffer::ArrowNativeType>(buffer: &ScalarBuffer<T>) -
 mod tests {
     use super::*;
 
-    /// S13
+    /// S13: sizes, and errors where they overflow.
     #[test]
     fn sizes_and_overflows() {
         const MAX: usize = usize::MAX;
@@ -103,5 +162,9 @@ mod tests {
         assert_eq!(scratch_size(1000, 2, true).unwrap(), 8000);
         assert_eq!(scratch_size(1000, 2, false).unwrap(), 8000 + 3 * (125 + 64));
         assert_eq!(scratch_size(0, 1, false).unwrap(), 128);
+        for capacity in [MAX, MAX / 8 + 1, MAX / 8] {
+            let error = hash_table_size::<u32>(capacity).unwrap_err().to_string();
+            assert!(error.contains("hash table size overflow"), "{error}");
+        }
     }
 }
