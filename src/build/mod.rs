@@ -21,7 +21,7 @@ pub(crate) use concat::concat;
 pub use keep::Keep;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;
-pub(crate) use lease::lease_column;
+pub(crate) use lease::{LeasedColumns, lease_column};
 pub use membership::Membership;
 pub(crate) use prepared::MappedBuild;
 pub use prepared::{BuildMemory, PreparedBuild};

@@ -3,7 +3,7 @@
 use arrow_buffer::ScalarBuffer;
 
 use crate::error::{Error, Result};
-use crate::memory::Reservation;
+use crate::memory::{Reservation, ask_for_huge_pages};
 
 /// Bytes of hashes and null masks for `rows` rows of `keys` key columns.
 ///
@@ -28,7 +28,7 @@ pub(super) fn admitted<T: Clone + Default>(reservation: &mut Reservation, len: u
     // The standard library has zeroed pages (`vec!`) and fallible allocation, not both: ask first, then take.
     drop(with_capacity::<T>(reservation, len)?);
     let values = vec![T::default(); len];
-    in_huge_pages(&values);
+    ask_for_huge_pages(&values);
     Ok(values)
 }
 
@@ -39,7 +39,7 @@ pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -
     let mut values = Vec::new();
     match values.try_reserve_exact(capacity) {
         Ok(()) => {
-            in_huge_pages(&values);
+            ask_for_huge_pages(&values);
             Ok(values)
         }
         Err(error) => {
@@ -48,23 +48,6 @@ pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -
         }
     }
 }
-
-/// Asks for huge pages beneath the whole huge pages of a large allocation that nobody has written to yet: fewer faults while
-/// it is filled, and fewer TLB misses in every probe. It is a hint only, and takes no memory beyond the allocation.
-#[cfg(target_os = "linux")]
-fn in_huge_pages<T>(values: &Vec<T>) {
-    const HUGE: usize = 2 << 20;
-    let (start, size) = (values.as_ptr() as usize, values.capacity() * size_of::<T>());
-    let skipped = start.next_multiple_of(HUGE) - start;
-    let Some(len) = size.checked_sub(skipped).map(|len| len / HUGE * HUGE).filter(|&len| len > 0) else { return };
-    // SAFETY: the range lies within the allocation, and this advice changes no contents.
-    unsafe {
-        libc::madvise(values.as_ptr().cast::<libc::c_void>().cast_mut().byte_add(skipped), len, libc::MADV_HUGEPAGE)
-    };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn in_huge_pages<T>(_: &Vec<T>) {}
 
 /// Drops `values` and gives back what [`admitted`] charged for them.
 pub(super) fn release<T>(reservation: &mut Reservation, values: Vec<T>) {

@@ -15,7 +15,7 @@ use super::run::RunState;
 use super::source::{BatchStream, Source};
 use super::stream::JoinStream;
 use super::validate::Validate;
-use crate::build::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column, names, position};
+use crate::build::{BuildSpec, Collector, LeasedColumns, NullEquality, PreparedBuild, check_equality, names, position};
 use crate::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Result, plan_err};
@@ -467,8 +467,10 @@ impl HashJoin {
         let probe_schema = self.probe.schema();
         let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
-        let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
-        let build_columns = build_columns.collect::<Result<_>>()?;
+        // A file that was opened unverified is checked in the columns that are read alone.
+        let tested = predicate.iter().flat_map(|predicate| predicate.columns());
+        let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
+        let build_columns = LeasedColumns::try_new(&build, output.build_columns(self.join_type).chain(tested))?;
         Ok(ProbePlan {
             build,
             build_columns,

@@ -18,7 +18,7 @@ use super::output::{Output, OutputColumn, Source};
 use super::residual::Residual;
 use super::validate::Validate;
 use super::visited::{RowBits, Shares, VisitedShare};
-use crate::build::{PreparedBuild, concat as concat_column};
+use crate::build::{LeasedColumns, PreparedBuild, concat as concat_column};
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::Predicate;
@@ -29,8 +29,8 @@ use crate::memory::Pool;
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
-    /// The build's columns, under a lease where copies share their buffers.
-    pub(crate) build_columns: Vec<ArrayRef>,
+    /// The build's columns that are read, under a lease where copies share their buffers.
+    pub(crate) build_columns: LeasedColumns,
     pub(crate) probe_schema: SchemaRef,
     /// Positions of the key columns in the probe schema, in key order.
     pub(crate) probe_keys: Vec<usize>,
@@ -406,7 +406,9 @@ impl Probe {
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => gather(&plan.build_columns[i], selection),
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                gather(plan.build_columns.get(i)?, selection)
+            }
             OutputColumn::Probe(i) => nulls(plan.probe_schema.field(i).data_type(), rows.len()),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
@@ -417,7 +419,7 @@ impl Probe {
 
 /// Both sides of some entries.
 struct Sides<'a> {
-    build_columns: &'a [ArrayRef],
+    build_columns: &'a LeasedColumns,
     probe_rows: &'a RecordBatch,
     build: Option<Selection<'a>>,
     probe: Selection<'a>,
@@ -433,7 +435,7 @@ impl<'a> Sides<'a> {
 
     fn build(&self, column: usize) -> Result<ArrayRef> {
         match self.build {
-            Some(selection) => gather(&self.build_columns[column], selection),
+            Some(selection) => gather(self.build_columns.get(column)?, selection),
             None => internal_err!("build column {column} of entries that hold no build rows"),
         }
     }

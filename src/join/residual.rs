@@ -193,7 +193,7 @@ fn evaluate(plan: &ProbePlan, predicate: &Predicate, input: &Input, pairs: &Entr
     let probe = Selection::try_new(&pairs.probe, input.batch.num_rows())?;
     let columns = predicate.columns().iter().map(|&(side, column)| {
         let array = match side {
-            Side::Build => pick(&plan.build_columns[column], build)?,
+            Side::Build => pick(plan.build_columns.get(column)?, build)?,
             Side::Probe => pick(input.batch.column(column), probe)?,
         };
         Ok(Value { array, scalar: false })
@@ -218,7 +218,7 @@ impl Key {
         let selection = Selection::try_new(&self.rows, plan.build.num_rows())?;
         let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
         let piece =
-            columns.map(|&(_, column)| pick(&plan.build_columns[column], selection)).collect::<Result<Vec<_>>>()?;
+            columns.map(|&(_, column)| pick(plan.build_columns.get(column)?, selection)).collect::<Result<Vec<_>>>()?;
         if at == self.pieces.len() && at < KEPT {
             self.pieces.push(piece.clone());
         }
