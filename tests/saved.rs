@@ -574,7 +574,7 @@ fn long_calls_stop_where_they_are_told() {
         let mib = saved(&build).len() >> 20;
         let dir = directory();
         let path = dir.0.join("build");
-        let saves = stopped_at_every_poll(
+        let saves = stopped_at_polls(
             |cancel| build.save(&path, &SaveOptions { cancel, ..SaveOptions::default() }),
             || assert!(entries(&dir.0).is_empty()),
         );
@@ -582,7 +582,7 @@ fn long_calls_stop_where_they_are_told() {
         assert!(saves > 2 * mib, "{saves} polls for {mib} MiB");
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         for memory in [false, true] {
-            let opens = stopped_at_every_poll(
+            let opens = stopped_at_polls(
                 |cancel| {
                     let options = OpenOptions { cancel, memory, pool: Some(Arc::clone(&pool)), verify: true };
                     PreparedBuild::open(&path, &options)
@@ -591,12 +591,12 @@ fn long_calls_stop_where_they_are_told() {
             );
             assert!(opens > mib * if memory { 2 } else { 1 }, "{opens} polls for {mib} MiB");
         }
-        let shares = stopped_at_every_poll(|cancel| build.share_with(&cancel), || ());
+        let shares = stopped_at_polls(|cancel| build.share_with(&cancel), || ());
         assert!(shares > 2 * mib, "{shares} polls for {mib} MiB");
         fs::remove_dir_all(&dir.0).unwrap();
     }
     let unknown = || fresh(vec![keys(), texts()], 1);
-    let prints = stopped_at_every_poll(|cancel| unknown().fingerprint_with(&cancel), || ());
+    let prints = stopped_at_polls(|cancel| unknown().fingerprint_with(&cancel), || ());
     assert!(prints > 100, "{prints} polls");
 }
 
@@ -679,11 +679,7 @@ fn only_sealed_memory_of_the_right_build_is_attached() {
     assert!(made.success());
     for path in [&file.0, &pipe.0, Path::new("/dev/zero"), Path::new("/dev/tty"), Path::new("/proc/self/fd")] {
         let error = prejoin::SharedBuild::attach(path, shared.fingerprint()).unwrap_err();
-        assert!(
-            matches!(&error, Error::Execution(text) if text.contains("something else stands")) || path.ends_with("tty"),
-            "{}: {error}",
-            path.display()
-        );
+        assert!(error.to_string().contains("something else stands"), "{}: {error}", path.display());
     }
     let other = prejoin::SharedBuild::attach(shared.path(), shared.fingerprint() ^ 1).unwrap_err();
     assert!(other.to_string().contains("something else stands"), "{other}");

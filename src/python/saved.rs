@@ -27,7 +27,7 @@ use crate::file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 ///     happens to the file later can harm it, and nothing is shared.
 ///
 /// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
-/// place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, which does no harm:
+/// place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
 /// `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
 ///
 /// An opened build pickles as its path and fingerprint, and is opened again on the other side.

@@ -33,7 +33,7 @@ SCRIPT = """
             few = ROWS // 4
             return halves(pa.table({"id": keys[:few], **{f"c{i}": np.arange(few) for i in range(12)}})), "id", {}
         if name == "keep":
-            return halves(pa.table({"id": keys >> 43, "v": np.arange(ROWS)})), "id", {"keep": "first"}
+            return halves(pa.table({"id": keys >> 41, "v": np.arange(ROWS)})), "id", {"keep": "first"}
         if name == "two keys":
             few = ROWS // 2
             texts = pa.array([str(i % 97) for i in range(few)])
