@@ -16,6 +16,8 @@ mod write;
 
 pub(crate) use mapping::Mapped;
 pub use open::{OpenOptions, SavedInfo};
+#[cfg(feature = "python")]
+pub(crate) use save::FileError;
 pub use save::SaveOptions;
 pub(crate) use schema::{decode_schema, encode_schema};
 pub use share::SharedBuild;

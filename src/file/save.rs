@@ -1,5 +1,6 @@
 //! A build gets a name: written beside, then renamed, so that the name means the old file or the new, never half of one.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -169,9 +170,27 @@ fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An error of the file system that says what was done with which file.
+/// An error of the file system that says what was done with which file; in an [`io::Error`] of its kind.
+#[derive(Debug)]
+pub(crate) struct FileError {
+    text: String,
+    /// The number that the system gave it.
+    #[cfg_attr(not(feature = "python"), allow(dead_code))]
+    pub(crate) code: Option<i32>,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for FileError {}
+
 pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
-    Error::External(Box::new(io::Error::new(error.kind(), format!("cannot {doing} {}: {error}", path.display()))))
+    let text = format!("cannot {doing} {}: {error}", path.display());
+    let named = FileError { text, code: error.raw_os_error() };
+    Error::External(Box::new(io::Error::new(error.kind(), named)))
 }
 
 /// `error` with the name of the file.

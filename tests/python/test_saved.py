@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import errno
 import mmap
 import multiprocessing
 import os
@@ -374,7 +375,8 @@ def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> No
     path.write_bytes(data[:first] + b"\xff" * len(codes) + data[first + len(codes) :])
     probe = pa.table({"id": [977, 5, 0], "w": [1, 2, 3]})
     opened = prejoin.open(path, verify=False)
-    kinds = ["inner", "left", "right", "full", "build_semi", "build_anti"]
+    kinds: list[Any] = ["inner", "left", "right", "full", "build_semi", "build_anti"]
+    row_kinds: list[Any] = ["semi", "anti", "mark"]
     for how in kinds:
         for columns in (["v"], ["v", "codes"]):
             got = prejoin.join(probe, opened, how=how, select=[f"build.{name}" for name in columns])
@@ -383,7 +385,7 @@ def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> No
             )
             assert got.to_pydict() == want.to_pydict(), how
         assert prejoin.join(probe, opened, how=how, where="build.v > 0", select=["build.v"]).num_rows
-    for how in ("semi", "anti", "mark"):
+    for how in row_kinds:
         assert prejoin.join(probe, opened, how=how).num_rows > 0
     assert opened.lookup([977, 5], columns=["v", "codes"]).to_pydict() == {"v": [1, None], "codes": ["q", None]}
     assert opened.contains([977, 5]).to_pylist() == [True, False]
@@ -502,8 +504,12 @@ def test_files_in_hard_places(tmp_path: Path) -> None:
     build = prejoin.prepare(USERS, "id")
     build.save(tmp_path / ("x" * 255))
     (tmp_path / ("x" * 255)).unlink()
-    with pytest.raises(OSError, match="too long"):
+    with pytest.raises(OSError, match="too long") as refused:
         build.save(tmp_path / ("x" * 256))
+    assert refused.value.errno == errno.ENAMETOOLONG
+    with pytest.raises(FileNotFoundError) as missing:
+        prejoin.open(tmp_path / "missing")
+    assert missing.value.errno == errno.ENOENT
     (tmp_path / "link").symlink_to("real")
     build.save(tmp_path / "link", mode=0o640)
     assert (tmp_path / "link").is_symlink()
