@@ -91,12 +91,13 @@ SCRIPT = """
     small = prejoin.prepare(pa.table({"id": np.arange(65536), "v": np.arange(65536)}), "id")
     probe = pa.record_batch({"id": random.integers(0, 65536, ROWS), "w": np.arange(ROWS)})
     faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(3):
+    found = []
+    for _ in range(11):
+        start = faults()
         prejoin.join(probe, small)
-    start = faults()
-    for _ in range(10):
-        prejoin.join(probe, small)
-    assert faults() - start < 2000, f"{faults() - start} page faults in ten joins, one makes 4,000 pages"
+        found.append(faults() - start)
+    # The allocator gives back by itself what was free for a second, which a busy machine may meet once or twice.
+    assert sorted(found)[5] < 400, f"page faults of each join: {found}; its output has 4,000 pages"
 """
 
 
