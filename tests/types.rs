@@ -143,7 +143,11 @@ impl Case {
         if !reversed.is_empty() {
             prop_assert_eq!(self.prepare(&reversed, &pool).fingerprint().unwrap(), prepared.fingerprint().unwrap());
         }
-        let opened = PreparedBuild::open(&path, &OpenOptions { verify, pool: Some(Arc::clone(&pool)) }).unwrap();
+        let opened = PreparedBuild::open(
+            &path,
+            &OpenOptions { verify, pool: Some(Arc::clone(&pool)), ..OpenOptions::default() },
+        )
+        .unwrap();
         prop_assert_eq!(opened.schema(), prepared.schema());
         prop_assert_eq!(opened.fingerprint().unwrap(), prepared.fingerprint().unwrap());
         drop(prepared);

@@ -182,7 +182,8 @@ class PreparedBuild:
     def save(self, path: str | os.PathLike[str], *, mode: int | None = None) -> None:
         """Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
 
-        mode: permission bits of the file; by default 0o600, the user alone reads it.
+        mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
+            user alone reads it.
 
         The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
         was there before, or the new file. Who has the old file open keeps it.
@@ -199,7 +200,7 @@ class PreparedBuild:
         Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
         """
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str, bool]]: ...
+    def __reduce__(self) -> tuple[Any, tuple[str, str, bool, bool]]: ...
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
@@ -780,15 +781,22 @@ def join(
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
-def open(path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None) -> PreparedBuild:
+def open(
+    path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None, memory: bool = False
+) -> PreparedBuild:
     """Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 
     verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
         opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
     pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
+    memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
+        happens to the file later can harm it, and nothing is shared.
 
-    The file must stay as it is while the build is used: never write to it or cut it in place, save anew instead. An
-    opened build pickles as its path and fingerprint, and is opened again on the other side.
+    A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
+    place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
+    `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+
+    An opened build pickles as its path and fingerprint, and is opened again on the other side.
 
     Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
     the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
@@ -849,6 +857,6 @@ def read(source: Any, schema: ArrowSchemaExportable | None = None) -> pa.RecordB
 def _probe_steps() -> int: ...
 def _crossing(batch: ArrowArrayExportable) -> pa.RecordBatch: ...
 def _attach(path: str, fingerprint: str) -> SharedBuild: ...
-def _reopen(path: str, fingerprint: str, verify: bool) -> PreparedBuild: ...
+def _reopen(path: str, fingerprint: str, verify: bool, memory: bool = False) -> PreparedBuild: ...
 def _load_expr(bytes: bytes) -> Expr: ...
 def _load_join(bytes: bytes, build: Any, probe: Any) -> HashJoin: ...

@@ -4,7 +4,7 @@ use arrow_buffer::ScalarBuffer;
 use hashbrown::HashTable;
 
 use crate::error::{Error, Result};
-use crate::memory::Reservation;
+use crate::memory::{Reservation, ask_for_huge_pages};
 
 /// Bytes of hashes and null masks for `rows` rows of `keys` key columns.
 ///
@@ -31,7 +31,7 @@ pub(super) fn admitted<T: Clone + Default>(reservation: &mut Reservation, len: u
     // The standard library can allocate zeroed pages (`vec!`) and can fail to allocate, but not both at once.
     drop(with_capacity::<T>(reservation, len)?);
     let values = vec![T::default(); len];
-    in_huge_pages(&values);
+    ask_for_huge_pages(&values);
     Ok(values)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -
     let mut values = Vec::new();
     match values.try_reserve_exact(capacity) {
         Ok(()) => {
-            in_huge_pages(&values);
+            ask_for_huge_pages(&values);
             Ok(values)
         }
         Err(error) => {
@@ -51,23 +51,6 @@ pub(super) fn with_capacity<T>(reservation: &mut Reservation, capacity: usize) -
         }
     }
 }
-
-/// Asks the kernel for huge pages beneath a large allocation that was not written to yet, which saves page faults while it is
-/// filled and TLB misses in every probe. It is a hint, for the huge pages that lie within the allocation as a whole.
-#[cfg(target_os = "linux")]
-fn in_huge_pages<T>(values: &Vec<T>) {
-    const HUGE: usize = 2 << 20;
-    let (start, size) = (values.as_ptr() as usize, values.capacity() * size_of::<T>());
-    let skipped = start.next_multiple_of(HUGE) - start;
-    let Some(len) = size.checked_sub(skipped).map(|len| len / HUGE * HUGE).filter(|&len| len > 0) else { return };
-    // SAFETY: the range lies within the allocation, and this advice changes no contents.
-    unsafe {
-        libc::madvise(values.as_ptr().cast::<libc::c_void>().cast_mut().byte_add(skipped), len, libc::MADV_HUGEPAGE)
-    };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn in_huge_pages<T>(_: &Vec<T>) {}
 
 /// Drops `values` and gives back what [`admitted`] charged for them.
 pub(super) fn release<T>(reservation: &mut Reservation, values: Vec<T>) {

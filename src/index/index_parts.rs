@@ -18,6 +18,7 @@ use super::key_index::Kind;
 use super::ranked_bits::RankedBits;
 use super::rows_index::{Encoder, Keys, RowsIndex};
 use super::{IndexKind, KeyIndex, NONE, RowGroups};
+use crate::cancel::Cancel;
 use crate::columns::Column;
 use crate::error::{Error, Result};
 
@@ -131,21 +132,21 @@ impl StoredIndex {
         Self { kind, num_keys, null_group, groups, numbers, parts }
     }
 
-    /// The index and its groups over the same buffers. With `verify`, every offset, group id and row number is checked, otherwise
-    /// only the lengths of the buffers.
+    /// The index and its groups over the same buffers. `verify` is the cancel signal of checking every offset, group id and row
+    /// number; without it, only the lengths of the buffers are checked.
     ///
     /// # Errors
-    /// [`Error::Execution`] where the parts cannot be an index of such a build.
-    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: bool) -> Result<(KeyIndex, RowGroups)> {
+    /// [`Error::Execution`] where the parts cannot be an index of such a build, [`Error::Cancelled`].
+    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: Option<&Cancel>) -> Result<(KeyIndex, RowGroups)> {
         let groups = self.restore_groups(of.rows)?;
-        if verify {
-            check_groups(&groups, self.num_keys, of.rows)?;
+        if let Some(cancel) = verify {
+            check_groups(&groups, self.num_keys, of.rows, cancel)?;
         }
         let (kind, num_keys, null_group) = (self.restore_kind(of, &groups, verify)?, self.num_keys, self.null_group);
         Ok((KeyIndex { kind, num_keys, null_group }, groups))
     }
 
-    fn restore_kind(&self, of: &Indexed<'_>, groups: &RowGroups, verify: bool) -> Result<Kind> {
+    fn restore_kind(&self, of: &Indexed<'_>, groups: &RowGroups, verify: Option<&Cancel>) -> Result<Kind> {
         let single = of.types.len() == 1;
         let has_null_group = self.null_group != NONE;
         let in_table = self.num_keys.checked_sub(usize::from(has_null_group)).ok_or_else(|| damaged("no keys"))?;
@@ -165,8 +166,8 @@ impl StoredIndex {
                 if has_null_group && self.null_group as usize != in_table {
                     return Err(damaged("a null group that is not the last"));
                 }
-                if verify {
-                    check_ranks(&bits, in_table)?;
+                if let Some(cancel) = verify {
+                    check_ranks(&bits, in_table, cancel)?;
                 }
                 Kind::Dense(DenseIndex { words, min, span, bits: RankedBits(bits) })
             }
@@ -197,8 +198,8 @@ impl StoredIndex {
                 if has_null_group || keys.offsets.len() != self.num_keys + 1 {
                     return Err(damaged("encoded keys of another number"));
                 }
-                if verify {
-                    check_offsets(&keys.offsets, keys.data.len(), false)?;
+                if let Some(cancel) = verify {
+                    check_offsets(&keys.offsets, keys.data.len(), false, cancel)?;
                 }
                 let encoder = Encoder::of_types(of.types.iter(), of.nulls_equal)?;
                 let table = self.table(collide, in_table, verify)?;
@@ -228,15 +229,15 @@ impl StoredIndex {
         })
     }
 
-    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: bool) -> Result<FrozenTable<L>> {
+    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: Option<&Cancel>) -> Result<FrozenTable<L>> {
         let table =
             FrozenTable::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
         let tuples = keys.checked_add(WINDOW - 1).and_then(|tuples| tuples.checked_mul(L + 1));
         if table.directory.len() < 2 || tuples != Some(table.tuples.len()) {
             return Err(damaged("a hash table of another size"));
         }
-        if verify {
-            check_table(&table, keys, self.num_keys)?;
+        if let Some(cancel) = verify {
+            check_table(&table, keys, self.num_keys, cancel)?;
         }
         Ok(table)
     }
@@ -312,39 +313,69 @@ fn read_words(types: &[DataType], next: &mut impl FnMut() -> Result<u64>) -> Res
     Ok(Words::Packed(types.iter().map(|_| digit()).collect::<Result<_>>()?))
 }
 
-/// Checks that the ranks in the words of a bitmap are right, and that it has `members` members.
-fn check_ranks(words: &[u64], members: usize) -> Result<()> {
-    let mut rank = 0u64;
-    let mut right = true;
-    for word in words {
-        right &= word >> 32 == rank;
-        rank += u64::from((*word as u32).count_ones());
+/// Entries that are checked between two looks at the cancel signal.
+const PIECE: usize = 1 << 18;
+
+/// Whether `holds` says so of every piece of `values`: so many whole entries of `width` values each, and `overlap` values of
+/// the next piece. A piece has no early end, so that its loop has no branches.
+fn all_pieces<T>(
+    values: &[T],
+    (width, overlap): (usize, usize),
+    cancel: &Cancel,
+    mut holds: impl FnMut(&[T]) -> bool,
+) -> Result<bool> {
+    let piece = PIECE * width;
+    for start in (0..values.len()).step_by(piece) {
+        cancel.check()?;
+        if !holds(&values[start..values.len().min(start + piece + overlap)]) {
+            return Ok(false);
+        }
     }
+    Ok(true)
+}
+
+/// Bits whose running ranks are right, `members` in all.
+fn check_ranks(words: &[u64], members: usize, cancel: &Cancel) -> Result<()> {
+    let mut rank = 0u64;
+    let right = all_pieces(words, (1, 0), cancel, |words| {
+        words.iter().fold(true, |right, word| {
+            let expected = rank;
+            rank += u64::from((*word as u32).count_ones());
+            right & (word >> 32 == expected)
+        })
+    })?;
     if right && rank == members as u64 { Ok(()) } else { Err(damaged("a rank of its bitmap is wrong")) }
 }
 
-/// Checks that offsets begin at 0, end at `end` and do not descend; `strictly`: that they ascend.
-fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool) -> Result<()> {
+/// Whether each of `numbers` stands to the next one as `in_order` says.
+fn all_in_order<T>(numbers: &[T], cancel: &Cancel, in_order: impl Fn(&T, &T) -> bool) -> Result<bool> {
+    all_pieces(numbers, (1, 1), cancel, |numbers| {
+        numbers.windows(2).fold(true, |all, pair| all & in_order(&pair[0], &pair[1]))
+    })
+}
+
+/// Offsets that begin at 0, ascend (strictly, where nothing is empty) and end at `end`.
+fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool, cancel: &Cancel) -> Result<()> {
     let ends = offsets.first().map(|first| first.as_usize()) == Some(0)
         && offsets.last().map(|last| last.as_usize()) == Some(end);
-    // `fold` looks at all pairs, even after a wrong one, so that the loop has no branches.
-    let ascending = offsets
-        .windows(2)
-        .fold(true, |ascending, pair| ascending & (if strictly { pair[0] < pair[1] } else { pair[0] <= pair[1] }));
+    let ascending = all_in_order(offsets, cancel, |a, b| if strictly { a < b } else { a <= b })?;
     if ends && ascending { Ok(()) } else { Err(damaged("an offset is out of order or out of range")) }
 }
 
-fn check_groups(groups: &RowGroups, keys: usize, rows: usize) -> Result<()> {
-    let below = |numbers: &[u32], end: usize| match numbers.iter().fold(0, |most, &row| most.max(row)) {
-        most if (most as usize) < end || numbers.is_empty() => Ok(()),
-        _ => Err(damaged("a row number is out of range")),
+fn check_groups(groups: &RowGroups, keys: usize, rows: usize, cancel: &Cancel) -> Result<()> {
+    let below = |numbers: &[u32], end: usize| {
+        let most = |numbers: &[u32]| numbers.iter().fold(0, |most, &row| most.max(row));
+        match all_pieces(numbers, (1, 0), cancel, |numbers| (most(numbers) as usize) < end)? {
+            true => Ok(()),
+            false => Err(damaged("a row number is out of range")),
+        }
     };
     match groups {
         RowGroups::Identity => Ok(()),
         RowGroups::Unique { rows: first } => below(first, rows),
         RowGroups::Runs { offsets } => {
             let begins = offsets.first().map_or(0, |first| first.as_usize());
-            let ascending = offsets.windows(2).fold(true, |ascending, pair| ascending & (pair[0] < pair[1]));
+            let ascending = all_in_order(offsets, cancel, |a, b| a < b)?;
             let end = offsets.last().map_or(0, |last| last.as_usize());
             match ascending && begins <= end && end <= rows {
                 true => Ok(()),
@@ -352,26 +383,28 @@ fn check_groups(groups: &RowGroups, keys: usize, rows: usize) -> Result<()> {
             }
         }
         RowGroups::Csr { offsets, rows: all } => {
-            check_offsets(offsets, all.len(), true)?;
+            check_offsets(offsets, all.len(), true, cancel)?;
             debug_assert_eq!(offsets.len(), keys + 1);
             below(all, rows)
         }
     }
 }
 
-fn check_table<const L: usize>(table: &FrozenTable<L>, in_table: usize, keys: usize) -> Result<()> {
+fn check_table<const L: usize>(table: &FrozenTable<L>, in_table: usize, keys: usize, cancel: &Cancel) -> Result<()> {
     let ends = &table.directory;
-    let in_order = ends.windows(2).fold(true, |in_order, pair| {
-        // An empty bucket must have no tag. Otherwise a probe would read its window, which for the last bucket ends outside.
-        let (start, end, tag) = (pair[0] as u32, pair[1] as u32, pair[1] >> 32);
-        in_order & (start < end || start == end && tag == 0)
-    });
+    let in_order = all_in_order(ends, cancel, |&before, &bucket| {
+        // A bucket without tuples has no tag: the window of one behind the last tuple would end outside.
+        let (start, end, tag) = (before as u32, bucket as u32, bucket >> 32);
+        start < end || start == end && tag == 0
+    })?;
     let (first, last) = (ends.first().map_or(1, |end| *end as u32), ends.last().map_or(0, |end| *end as u32));
     if !in_order || first != 0 || last as usize != in_table {
         return Err(damaged("a bucket of its hash table is out of range"));
     }
     let (tuples, window) = table.tuples.split_at(in_table * (L + 1));
-    let groups = tuples.chunks_exact(L + 1).fold(true, |below, tuple| below & ((tuple[L] as usize) < keys));
+    let groups = all_pieces(tuples, (L + 1, 0), cancel, |tuples| {
+        tuples.chunks_exact(L + 1).fold(true, |below, tuple| below & ((tuple[L] as usize) < keys))
+    })?;
     let past = window.chunks_exact(L + 1).all(|tuple| tuple[L] == NONE);
     if groups && past { Ok(()) } else { Err(damaged("a group of its hash table is out of range")) }
 }

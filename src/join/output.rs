@@ -128,6 +128,21 @@ impl Output {
 }
 
 impl Output {
+    /// The columns of the build side that are copied from, some more than once.
+    pub(crate) fn build_columns(&self, join_type: JoinType) -> impl Iterator<Item = usize> + '_ {
+        let beside_matches = self.sources.iter().filter_map(|source| match *source {
+            Source::Build(column) => Some(column),
+            _ => None,
+        });
+        let of_rest = self.columns.iter().filter_map(move |column| match *column {
+            OutputColumn::Build(column) | OutputColumn::Key { build: column, .. } if join_type.is_build_driven() => {
+                Some(column)
+            }
+            _ => None,
+        });
+        beside_matches.chain(of_rest)
+    }
+
     /// The same columns under other names.
     pub(crate) fn with_names(mut self, names: &[String]) -> Result<Self> {
         if names.len() != self.columns.len() {

@@ -16,7 +16,7 @@ use crate::columns::concat;
 use crate::columns::copy_size::copy_bound_of_column;
 use crate::error::{Error, Result, plan_err};
 use crate::index::{IndexContext, IndexKind, KeyIndex, RowGroups};
-use crate::memory::{Pool, RangeCounter, Reservation};
+use crate::memory::{Pool, RangeCounter, Reservation, ReturnsToSystem};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
 const MAX_ROWS: usize = u32::MAX as usize - 1;
@@ -55,6 +55,8 @@ pub struct Collector {
     cancel: Cancel,
     /// `None` after an error.
     held: Option<Held>,
+    /// Last, after what was held and what preparing took besides.
+    returns: ReturnsToSystem,
 }
 
 /// Whose memory a batch is.
@@ -94,7 +96,7 @@ impl Collector {
             all: RangeCounter::default(),
             reservation: Reservation::new(pool, "prepared build"),
         };
-        Self { spec, config, keep: Keep::All, cancel, held: Some(held) }
+        Self { spec, config, keep: Keep::All, cancel, held: Some(held), returns: ReturnsToSystem::default() }
     }
 
     /// Drops all rows of a key but one, before they are counted. Where a key repeats, rows and copy are held together for
@@ -150,6 +152,7 @@ impl Collector {
         let held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
         let (columns, mut reservation) = held.into_columns(self.spec.schema(), &self.cancel)?;
+        self.returns.saw(reservation.size());
         let mut rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
         let held = reservation.size();
         let mut indexed = self.index(&rows, &mut reservation)?;
@@ -192,6 +195,7 @@ impl Collector {
         let mut held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
         step(&mut held, &self.spec)?;
+        self.returns.saw(held.reservation.size());
         self.held = Some(held);
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::cancel::Cancel;
 use crate::columns::any_part;
 use crate::columns::concat;
 use crate::columns::copy_size::{SMALL_ALLOCATION, sliced_size};
-use crate::error::Result;
+use crate::error::{Result, internal_err};
 
 /// `batch`, whose buffers belong to `build`, with each buffer holding a lease: as long as one of them lives, so do the
 /// build and its charge (S24). Dictionary values that are small are copied instead, so that they keep no build.
@@ -31,6 +31,33 @@ pub(crate) fn lease_batch(build: &Arc<PreparedBuild>, batch: &RecordBatch) -> Re
 pub(crate) fn lease_column(build: &Arc<PreparedBuild>, column: usize) -> Result<ArrayRef> {
     let array = build.column(column)?;
     if shares_when_copied(array.data_type()) { lease_array(build, array.as_ref()) } else { Ok(array.clone()) }
+}
+
+/// The columns of a build that somebody reads, for copying rows from; no other is looked at.
+#[derive(Debug)]
+pub(crate) struct LeasedColumns(Vec<Option<ArrayRef>>);
+
+impl LeasedColumns {
+    /// The columns at `used`, positions in `build`.
+    ///
+    /// # Errors
+    /// [`Error::Execution`](crate::Error::Execution) for columns of an unverified file that are not valid.
+    pub(crate) fn try_new(build: &Arc<PreparedBuild>, used: impl IntoIterator<Item = usize>) -> Result<Self> {
+        let mut columns = vec![None; build.schema().fields().len()];
+        for column in used {
+            if columns[column].is_none() {
+                columns[column] = Some(lease_column(build, column)?);
+            }
+        }
+        Ok(Self(columns))
+    }
+
+    pub(crate) fn get(&self, column: usize) -> Result<&ArrayRef> {
+        match &self.0[column] {
+            Some(array) => Ok(array),
+            None => internal_err!("build column {column} of a plan that does not use it"),
+        }
+    }
 }
 
 /// True for types of which a copy of some rows may share view data, dictionary values or the values of list views with the

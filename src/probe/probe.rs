@@ -24,15 +24,15 @@ use crate::join::Validate;
 use crate::join::output::Source;
 use crate::join::{Output, OutputColumn};
 use crate::memory::Pool;
-use crate::prepare::PreparedBuild;
+use crate::prepare::{LeasedColumns, PreparedBuild};
 use crate::run::FilterShare;
 
 /// A validated join over one build: everything that its probes share and none of them changes.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
-    /// The build's columns, under a lease where copies share their buffers.
-    pub(crate) build_columns: Vec<ArrayRef>,
+    /// The build's columns that are read, under a lease where copies share their buffers.
+    pub(crate) build_columns: LeasedColumns,
     pub(crate) probe_schema: SchemaRef,
     /// Positions of the key columns in the probe schema, in key order.
     pub(crate) probe_keys: Vec<usize>,
@@ -409,7 +409,9 @@ impl Probe {
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => gather(&plan.build_columns[i], selection),
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                gather(plan.build_columns.get(i)?, selection)
+            }
             OutputColumn::Probe(i) => nulls(plan.probe_schema.field(i).data_type(), rows.len()),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
@@ -422,7 +424,7 @@ impl Probe {
 
 /// Both sides of some entries.
 struct Sides<'a> {
-    build_columns: &'a [ArrayRef],
+    build_columns: &'a LeasedColumns,
     probe_rows: &'a RecordBatch,
     build: Option<Selection<'a>>,
     probe: Selection<'a>,
@@ -438,7 +440,7 @@ impl<'a> Sides<'a> {
 
     fn build(&self, column: usize) -> Result<ArrayRef> {
         match self.build {
-            Some(selection) => gather(&self.build_columns[column], selection),
+            Some(selection) => gather(self.build_columns.get(column)?, selection),
             None => internal_err!("build column {column} of entries that hold no build rows"),
         }
     }

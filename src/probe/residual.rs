@@ -217,7 +217,8 @@ fn evaluate(
 }
 
 fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<ArrayRef> {
-    pick(&plan.build_columns[column], rows).map_err(|error| in_column(error, plan.build.schema().field(column).name()))
+    pick(plan.build_columns.get(column)?, rows)
+        .map_err(|error| in_column(error, plan.build.schema().field(column).name()))
 }
 
 impl Key {

@@ -19,7 +19,7 @@ use crate::join::Validate;
 use crate::join::{JoinType, PartitionMode};
 use crate::memory::{MemoryPool, Pool};
 use crate::prepare::Config;
-use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column};
+use crate::prepare::{BuildSpec, Collector, LeasedColumns, NullEquality, PreparedBuild, check_equality};
 use crate::probe::KeyReader;
 use crate::probe::Metrics;
 use crate::probe::{Probe, ProbePlan};
@@ -470,8 +470,10 @@ impl HashJoin {
         let probe_schema = self.probe.schema();
         let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
-        let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
-        let build_columns = build_columns.collect::<Result<_>>()?;
+        // A file that was opened unverified is checked in the columns that are read alone.
+        let tested = predicate.iter().flat_map(|predicate| predicate.columns());
+        let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
+        let build_columns = LeasedColumns::try_new(&build, output.build_columns(self.join_type).chain(tested))?;
         Ok(ProbePlan {
             build,
             build_columns,

@@ -138,7 +138,8 @@ impl PyPreparedBuild {
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| {
-            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint())?;
+            let cancel = interruptible();
+            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint_with(&cancel))?;
             Ok(saved::hex(fingerprint))
         })
     }
@@ -151,7 +152,8 @@ impl PyPreparedBuild {
 
     /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
     ///
-    /// mode: permission bits of the file; by default 0o600, the user alone reads it.
+    /// mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
+    ///     user alone reads it.
     ///
     /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
     /// was there before, or the new file. Who has the old file open keeps it.
