@@ -22,6 +22,7 @@ pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
 pub use join::{
     BatchStream, DynamicFilter, Estimate, ExplainFormat, HashJoin, HashJoinBuilder, JoinKey, JoinStream, JoinType,
-    Keys, Lookup, MapLookup, Metrics, PartitionMode, Probe, Properties, RunOptions, Source, Statistics, Validate,
+    Keys, Lookup, MapLookup, Metrics, PartitionMode, Probe, ProjectedColumn, Properties, RunOptions, Source,
+    Statistics, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};

@@ -31,14 +31,14 @@ impl Hits {
         self.groups.clear();
     }
 
-    /// Keeps, of the hits from position `from` on, those whose row `keep` accepts.
-    pub(crate) fn retain_from(&mut self, from: usize, keep: impl Fn(u32) -> bool) {
+    /// Keeps, of the hits from position `from` on, those whose row and group `keep` accepts.
+    pub(crate) fn retain_from(&mut self, from: usize, mut keep: impl FnMut(u32, u32) -> bool) {
         let mut kept = from;
         for i in from..self.rows.len() {
             let (row, group) = (self.rows[i], self.groups[i]);
             self.rows[kept] = row;
             self.groups[kept] = group;
-            kept += usize::from(keep(row));
+            kept += usize::from(keep(row, group));
         }
         self.rows.truncate(kept);
         self.groups.truncate(kept);

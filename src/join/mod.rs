@@ -30,7 +30,7 @@ pub use kind::{JoinType, PartitionMode};
 pub use lookup::Lookup;
 pub use map_lookup::MapLookup;
 pub use metrics::Metrics;
-pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
+pub use plan::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions};
 pub use probe::Probe;
 #[cfg(feature = "python")]
 pub(crate) use probe::ProbePlan;

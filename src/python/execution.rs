@@ -64,6 +64,20 @@ impl Execution {
     }
 }
 
+impl Execution {
+    /// Gives everything back. Partitions that were not reached count as done, or the run would wait for them.
+    fn end(&mut self) {
+        self.stream = None;
+        self.join.skip(std::mem::take(&mut self.partitions));
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl LazyBatches for Execution {
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         loop {
@@ -72,12 +86,12 @@ impl LazyBatches for Execution {
             let rows = stream.pending_rows();
             if let Some(batch) = detach_if_long(py, rows, || stream.next_output())? {
                 self.left = self.left.map(|left| left - batch.num_rows());
+                if self.left == Some(0) {
+                    self.end();
+                }
                 return Ok(Some(batch));
             }
             if !stream.pull()? {
-                if self.left == Some(0) {
-                    self.partitions = 0..0;
-                }
                 self.join.limit = self.left;
                 let next = self.partitions.next();
                 self.stream = next.map(|partition| self.join.execute(partition, &self.options)).transpose()?;
