@@ -1,8 +1,6 @@
 //! The join descriptor: what is joined how, and which prepared build it is attached to.
 
 use std::fmt::Display;
-#[cfg(feature = "python")]
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -716,13 +714,10 @@ impl HashJoin {
         Ok((claim, self.filter_share(awaited)))
     }
 
-    /// Counts partitions of this run as done that nobody is going to execute.
+    /// Counts the partitions of this run that nobody has executed as done.
     #[cfg(feature = "python")]
-    pub(crate) fn skip(&self, partitions: Range<usize>) {
-        for partition in partitions {
-            // A partition that another one executes is counted by that one.
-            let _ = self.claim(partition);
-        }
+    pub(crate) fn end_run(&self) {
+        self.run.end_unclaimed();
     }
 
     fn filter_share(&self, awaited: bool) -> Option<FilterShare> {

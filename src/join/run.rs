@@ -45,6 +45,12 @@ impl RunState {
         self.marks.claim(partition, once)
     }
 
+    /// Counts the partitions that nobody has executed as done.
+    #[cfg(feature = "python")]
+    pub(super) fn end_unclaimed(&self) {
+        self.marks.end_unclaimed();
+    }
+
     /// The build that `partition` probes: the attached one, or one collected now. The first partition of a collect-left
     /// join collects, the others wait for it; an error is told to the one that collected, and the next one tries anew.
     pub(super) fn build(&self, join: &HashJoin, partition: usize, options: &RunOptions) -> Result<Arc<PreparedBuild>> {

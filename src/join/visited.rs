@@ -150,6 +150,8 @@ pub(crate) struct Marks {
 #[derive(Debug, Default)]
 struct Progress {
     claimed: HashSet<usize>,
+    /// No other partition is going to be executed.
+    all_claimed: bool,
     /// Claims that have not ended.
     open: usize,
 }
@@ -165,11 +167,30 @@ impl Marks {
             return plan_err!("partition {partition} was asked of a join with {}", self.partitions);
         }
         let mut progress = lock(&self.progress);
-        if !progress.claimed.insert(partition) && once {
+        let first = !progress.all_claimed && progress.claimed.insert(partition);
+        if !first && once {
             return plan_err!("partition {partition} of this run was executed before; reset the join to run it again");
         }
         progress.open += 1;
         Ok(Claim { marks: Arc::clone(self), open: true })
+    }
+
+    /// Counts all partitions that were not claimed as ended.
+    #[cfg(feature = "python")]
+    pub(crate) fn end_unclaimed(&self) {
+        let mut progress = lock(&self.progress);
+        progress.all_claimed = true;
+        let last = progress.open == 0;
+        drop(progress);
+        if last {
+            self.release();
+        }
+    }
+
+    /// Lets go of the bits and, without a lock, of their charge.
+    fn release(&self) {
+        let bits = (lock(&self.visited).take(), lock(&self.seen).take());
+        drop(bits);
     }
 
     /// What a partition of a probe of `plan` marks.
@@ -222,12 +243,11 @@ impl Claim {
         }
         let mut progress = lock(&self.marks.progress);
         progress.open -= 1;
-        let last = progress.open == 0 && progress.claimed.len() == self.marks.partitions;
+        let all_claimed = progress.all_claimed || progress.claimed.len() == self.marks.partitions;
+        let last = progress.open == 0 && all_claimed;
         drop(progress);
         if last {
-            // Their charge goes with them, without a lock.
-            let bits = (lock(&self.marks.visited).take(), lock(&self.marks.seen).take());
-            drop(bits);
+            self.marks.release();
         }
         last
     }

@@ -37,7 +37,10 @@ pub(crate) fn run_options(
 pub(crate) struct Execution {
     join: HashJoin,
     options: RunOptions,
+    /// Those that are left.
     partitions: std::ops::Range<usize>,
+    /// All partitions of a run that is its own.
+    whole: bool,
     stream: Option<JoinStream>,
     /// Rows that the limit still allows over all partitions.
     left: Option<usize>,
@@ -51,7 +54,7 @@ impl Execution {
             Some(partition) => partition..partition.saturating_add(1),
         };
         let stream = partitions.next().map(|partition| join.execute(partition, &options)).transpose()?;
-        Ok(Self { left: join.limit, join, options, partitions, stream })
+        Ok(Self { left: join.limit, join, options, partitions, whole: partition.is_none(), stream })
     }
 
     /// Collecting a build takes time, and waits for the partition that collects; finding a prepared one does neither.
@@ -68,7 +71,10 @@ impl Execution {
     /// Gives everything back. Partitions that were not reached count as done, or the run would wait for them.
     fn end(&mut self) {
         self.stream = None;
-        self.join.skip(std::mem::take(&mut self.partitions));
+        self.partitions = 0..0;
+        if self.whole {
+            self.join.end_run();
+        }
     }
 }
 
