@@ -162,11 +162,12 @@ def test_positions_need_an_equal_schema() -> None:
     probe = pa.table({"key": [1, 2], "at": [10, 20]})
     turned = pa.table({"at": [10, 20], "key": [1, 2]})
     by_name: dict[str, Any] = {"on": [("key", "key")], "projection": ["probe.at"], "where": "at > 1"}
-    for changed, text in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"on": [("key", 0)]}, r"key column probe\[0\] is given by position"),
         ({"projection": [3]}, "column 3 of the projection is given by position"),
         ({"where": "probe[1] > 1"}, r"column probe\[1\] of the predicate is given by position"),
-    ]:
+    ]
+    for changed, text in cases:
         join = HashJoin(BUILD, probe, **(by_name | changed))
         attached = HashJoin(SCHEMA, probe, **(by_name | changed))
         attached = attached.with_prepared_build(attached.prepare_build(BUILD))

@@ -211,7 +211,8 @@ def test_every_set_of_pairs_equals_a_nested_loop(how: Any, data: st.DataObject) 
     elif how == "mark":
         want = [(i, bool(partners)) for i, partners in enumerate(found)]
     else:
-        want = [(i, j) for i, partners in enumerate(found) for j in partners or [None] if j is not None or how in OUTER]
+        none: list[Any] = [None] if how in OUTER else []
+        want = [(i, j) for i, partners in enumerate(found) for j in partners or none]
         want += [(None, j) for j in range(len(build_rows)) if how in ("right", "full") and j not in hit]
     select = {"mark": ["p", "mark"]}.get(how, ["b"] if how.startswith("build") else ["p"])
     if how in ("inner", "left", "right", "full"):
