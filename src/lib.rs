@@ -26,7 +26,9 @@ pub use prepare::{
     BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe};
-pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};
+pub use run::{
+    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, ProjectedColumn, RunOptions, Source,
+};
 
 /// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
 #[doc(hidden)]

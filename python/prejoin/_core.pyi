@@ -566,7 +566,11 @@ class HashJoin:
     def replace(self, **changes: Any) -> HashJoin:
         """A new join with some parameters of the constructor changed and a fresh run state.
 
-        Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
+        Where a source is replaced, names in on, projection and where are looked up in the new one. What was given by
+        position needs a source with the same columns.
+
+        Raises PlanError for a position where the columns are others, and where a prepared build is attached and the
+        build source, its keys or the mode would change.
         """
 
     def prepare_build(
@@ -606,6 +610,11 @@ class HashJoin:
         Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
         have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
         full, build_semi and build_anti. Dropping the reader releases everything.
+
+        The closing rows of these four kinds (unmatched build rows; for build_semi the matched ones) come once per run,
+        from the last partition that is read to its end or dropped. A partition that fails or is dropped counts with the
+        probe rows that it has read so far. Where it is the last one after all others have been read, the closing rows
+        do not come; while a partition is not asked for at all, they wait for it.
 
         Raises PlanError if the join, changed since it was made, is not valid any more.
         """
@@ -737,7 +746,7 @@ def prepare(
 def join(
     probe: Rows,
     build: PreparedBuild | Rows,
-    on: str | Sequence[str] | Mapping[str, str] | None = None,
+    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     how: _How = "inner",
     *,
     where: Expr | str | None = None,
@@ -755,7 +764,9 @@ def join(
     pyarrow.RecordBatchReader that pulls lazily.
 
     build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
-    on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+    on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
+        where a list of build names asks for equality with each. The build columns named are the build's keys, in any
+        order; several probe columns may meet one of them.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
@@ -763,7 +774,7 @@ def join(
         [] keeps the row count.
     suffix: appended to the names of build columns that the probe side has too.
     coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
-        the key types are equal.
+        the key types are equal and no probe column meets several build columns.
     limit: largest number of output rows.
     batch_size: largest number of rows of a batch of a lazy result (8192).
     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"

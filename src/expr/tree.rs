@@ -352,6 +352,16 @@ impl Expr {
         }
     }
 
+    /// A column of `side` that is named by its position.
+    pub(crate) fn position_on(&self, side: Side) -> Option<&ColumnRef> {
+        match self {
+            Expr::Column(column) if column.side.is_none_or(|of| of == side) => {
+                matches!(column.id, ColumnId::Position(_)).then_some(column)
+            }
+            other => other.children().into_iter().find_map(|child| child.position_on(side)),
+        }
+    }
+
     /// Whether some column is named by its position, which changes where columns are left out.
     #[cfg(feature = "python")]
     pub(crate) fn has_positions(&self) -> bool {

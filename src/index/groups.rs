@@ -99,6 +99,34 @@ impl RowGroups {
         }
     }
 
+    /// Calls `f` with each of the groups `0..num_keys` that `wanted` accepts and each of its build rows, in build order.
+    ///
+    /// # Errors
+    /// Those of `cancel`, which it looks at in between.
+    pub(crate) fn try_for_each_row(
+        &self,
+        num_keys: usize,
+        cancel: &Cancel,
+        wanted: impl Fn(u32) -> bool,
+        mut f: impl FnMut(u32, u32),
+    ) -> Result<()> {
+        let mut steps = 0;
+        for group in 0..num_keys as u32 {
+            let rows = if wanted(group) { self.group_len(group) } else { 0 };
+            // At least once, so that groups without rows count too.
+            for skip in (0..rows.max(1)).step_by(MORSEL) {
+                let end = rows.min(skip + MORSEL);
+                (skip..end).for_each(|n| f(group, self.nth_row(group, n)));
+                steps += 1 + end - skip.min(end);
+                if steps >= MORSEL {
+                    steps = 0;
+                    cancel.check()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces each group id of unique keys by its build row.
     ///
     /// # Panics

@@ -33,14 +33,14 @@ impl Hits {
         self.groups.clear();
     }
 
-    /// Removes, from position `from` on, the hits whose row `keep` rejects.
-    pub(crate) fn retain_from(&mut self, from: usize, keep: impl Fn(u32) -> bool) {
+    /// Removes, from position `from` on, the hits whose row and group `keep` rejects.
+    pub(crate) fn retain_from(&mut self, from: usize, mut keep: impl FnMut(u32, u32) -> bool) {
         let mut kept = from;
         for i in from..self.rows.len() {
             let (row, group) = (self.rows[i], self.groups[i]);
             self.rows[kept] = row;
             self.groups[kept] = group;
-            kept += usize::from(keep(row));
+            kept += usize::from(keep(row, group));
         }
         self.rows.truncate(kept);
         self.groups.truncate(kept);

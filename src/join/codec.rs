@@ -2,7 +2,7 @@
 //!
 //! Layout, all numbers little-endian: the magic, a version byte, both sides (schema as an Arrow IPC message, what the
 //! source declared), then the fields of the join in the order of [`write_join`]. A list is its length, then its items;
-//! an option is a byte 0, or 1 and the value.
+//! an option is a byte 0, or 1 and the value. Key and output columns are written as they were given, by name or position.
 
 use std::sync::Arc;
 
@@ -15,11 +15,14 @@ use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported, plan_err};
 use crate::expr::{self, ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
 use crate::prepare::NullEquality;
-use crate::run::HashJoin;
-use crate::run::Source;
+use crate::run::{HashJoin, ProjectedColumn, Source};
 
 const MAGIC: &[u8] = b"prejoin.HashJoin";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Of an expression by itself.
+#[cfg(feature = "python")]
+const EXPR_VERSION: u8 = 1;
 
 impl HashJoin {
     /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare. A dynamic
@@ -67,7 +70,7 @@ impl Expr {
     /// The expression as bytes, in the form that a serialized join holds.
     #[cfg(feature = "python")]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![EXPR_VERSION];
         write_expr(self, &mut out);
         out
     }
@@ -77,10 +80,10 @@ impl Expr {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Expr> {
         let mut input = Reader(bytes);
         match input.byte()? {
-            VERSION => (),
+            EXPR_VERSION => (),
             version => {
                 return plan_err!(
-                    "this expression was serialized as version {version}, this prejoin reads version {VERSION}"
+                    "this expression was serialized as version {version}, this prejoin reads version {EXPR_VERSION}"
                 );
             }
         }
@@ -124,13 +127,15 @@ tags! {
 fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
     write_source(join.build_source(), out)?;
     write_source(join.probe_source(), out)?;
-    write_list(&join.on, out, write_pair);
+    let (build, probe) = (join.build_source().schema(), join.probe_source().schema());
+    write_list(&join.given_on(build, probe), out, |(build, probe), out| {
+        write_column(build, out);
+        write_column(probe, out);
+    });
     write_tag(JOIN_TYPES, join.join_type, out);
     write_list(&join.null_equality, out, |&null_equality, out| write_tag(NULL_EQUALITIES, null_equality, out));
     write_option(join.filter.as_ref(), out, write_expr);
-    write_option(join.projection.as_ref(), out, |projection, out| {
-        write_list(projection, out, |&i, out| write_len(i, out))
-    });
+    write_option(join.given_projection(build, probe), out, |columns, out| write_list(&columns, out, write_projected));
     write_option(join.limit, out, write_len);
     write_tag(MODES, join.mode, out);
     write_tag(BOOLS, join.null_aware, out);
@@ -145,11 +150,11 @@ fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
 fn read_join(input: &mut Reader<'_>) -> Result<HashJoin> {
     let (build, probe) = (input.source()?, input.source()?);
     let mut join = HashJoin::builder(build, probe)
-        .on(input.list(Reader::pair)?)
+        .on(input.list(|input| Ok((input.column()?, input.column()?)))?)
         .join_type(input.tag(JOIN_TYPES)?)
         .null_equalities(input.list(|input| input.tag(NULL_EQUALITIES))?)
         .filter(input.option(|input| input.expr(MAX_DEPTH))?)
-        .projection(input.option(|input| input.list(Reader::len))?)
+        .projected(input.option(|input| input.list(Reader::projected))?)
         .limit(input.option(Reader::len)?)
         .mode(input.tag(MODES)?)
         .null_aware(input.tag(BOOLS)?)
@@ -173,6 +178,34 @@ fn write_source(source: &Source, out: &mut Vec<u8>) -> Result<()> {
     write_list(source.ordering(), out, |&column, out| write_len(column, out));
     write_list(source.equal_columns(), out, write_pair);
     Ok(())
+}
+
+fn write_column(id: &ColumnId, out: &mut Vec<u8>) {
+    match id {
+        ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
+        ColumnId::Position(position) => {
+            write_option(None, out, write_bytes);
+            write_len(*position, out);
+        }
+    }
+}
+
+fn write_projected(column: &ProjectedColumn, out: &mut Vec<u8>) {
+    match column {
+        ProjectedColumn::Position(position) => {
+            out.push(0);
+            write_len(*position, out);
+        }
+        ProjectedColumn::Build(name) => {
+            out.push(1);
+            write_bytes(name.as_bytes(), out);
+        }
+        ProjectedColumn::Probe(name) => {
+            out.push(2);
+            write_bytes(name.as_bytes(), out);
+        }
+        ProjectedColumn::Mark => out.push(3),
+    }
 }
 
 /// What is still to be written of an expression.
@@ -210,13 +243,7 @@ fn write_expr(root: &Expr, out: &mut Vec<u8>) {
             Expr::Column(ColumnRef { side, id, at: _ }) => {
                 out.push(0);
                 write_tag(SIDES, *side, out);
-                match id {
-                    ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
-                    ColumnId::Position(position) => {
-                        write_option(None, out, write_bytes);
-                        write_len(*position, out);
-                    }
-                }
+                write_column(id, out);
             }
             Expr::Literal(literal) => {
                 out.push(1);
@@ -414,6 +441,23 @@ impl<'a> Reader<'a> {
         Ok((self.len()?, self.len()?))
     }
 
+    fn column(&mut self) -> Result<ColumnId> {
+        Ok(match self.option(Self::text)? {
+            Some(name) => ColumnId::Name(name),
+            None => ColumnId::Position(self.len()?),
+        })
+    }
+
+    fn projected(&mut self) -> Result<ProjectedColumn> {
+        Ok(match self.byte()? {
+            0 => ProjectedColumn::Position(self.len()?),
+            1 => ProjectedColumn::Build(self.text()?),
+            2 => ProjectedColumn::Probe(self.text()?),
+            3 => ProjectedColumn::Mark,
+            _ => return Err(damaged("it holds an unknown choice")),
+        })
+    }
+
     fn bytes(&mut self) -> Result<&'a [u8]> {
         let len = self.len()?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or_else(|| damaged("it ends early"))?;
@@ -480,11 +524,7 @@ impl<'a> Reader<'a> {
         open.wanted = match open.tag {
             0 => {
                 let side = self.tag(SIDES)?;
-                let id = match self.option(Self::text)? {
-                    Some(name) => ColumnId::Name(name),
-                    None => ColumnId::Position(self.len()?),
-                };
-                return Ok(Begun::Done(Expr::Column(ColumnRef { side, id, at: None })));
+                return Ok(Begun::Done(Expr::Column(ColumnRef { side, id: self.column()?, at: None })));
             }
             1 => return Ok(Begun::Done(Expr::Literal(self.literal()?))),
             2 => {

@@ -184,13 +184,13 @@ fn sources(
     // Every build row in the output of these kinds stands beside the probe row that matched it.
     let matched = matches!(join_type, JoinType::Inner | JoinType::BuildOuter);
     let source = |column: OutputColumn| match column {
-        OutputColumn::Build(i) => match on.iter().find(|&&(key, _)| matched && key == i) {
-            // Reading the key from the probe row is sequential, from the build row random.
-            Some(&(key, from)) if copies(build.field(key).data_type(), probe.field(from).data_type()) => {
-                Source::Probe(from)
-            }
-            _ => Source::Build(i),
-        },
+        // Reading the key from the probe row is sequential, from the build row random.
+        OutputColumn::Build(i) => on
+            .iter()
+            .find(|&&(key, from)| {
+                matched && key == i && copies(build.field(key).data_type(), probe.field(from).data_type())
+            })
+            .map_or(Source::Build(i), |&(_, from)| Source::Probe(from)),
         OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => Source::Probe(i),
         OutputColumn::Mark => Source::Mark,
     };

@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::index::RowGroups;
 use crate::memory::{RangeCounter, Reservation};
 
+/// Rows between two looks at the stop signal.
+const MORSEL: usize = 1 << 16;
+
 /// Which of the rows that share a key a build keeps. Rows whose key no probe can match, such as a null that matches
 /// nothing, share it with no other row and stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -57,14 +60,21 @@ impl Keep {
         let words = rows.num_rows().div_ceil(64);
         scratch.try_grow(words * size_of::<u64>() + rows.num_rows() * size_of::<u32>())?;
         let mut dropped = vec![0u64; words];
-        for group in 0..num_keys as u32 {
-            let stays = self.row(groups, group);
-            groups.for_each_row(group, |row| dropped[row as usize / 64] |= u64::from(row != stays) << (row % 64));
-        }
+        groups.try_for_each_row(
+            num_keys,
+            cancel,
+            |_| true,
+            |group, row| {
+                dropped[row as usize / 64] |= u64::from(row != self.row(groups, group)) << (row % 64);
+            },
+        )?;
         let stays = |&row: &u32| dropped[row as usize / 64] >> (row % 64) & 1 == 0;
         let mut kept: Vec<u32> = Vec::with_capacity(rows.num_rows());
-        kept.extend((0..rows.num_rows() as u32).filter(stays));
-        cancel.check()?;
+        for start in (0..rows.num_rows()).step_by(MORSEL) {
+            cancel.check()?;
+            let end = rows.num_rows().min(start + MORSEL);
+            kept.extend((start as u32..end as u32).filter(stays));
+        }
 
         let mut admitted = 0usize;
         for column in rows.columns() {

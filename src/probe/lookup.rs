@@ -92,11 +92,11 @@ impl PreparedBuild {
             return plan_err!("indices are those of pairs, a {join_type} join gives none; ask contains for membership");
         }
         let visited =
-            join_type.extends_build().then(|| Visited::try_new("visited build rows", self.num_keys(), 1, pool));
+            join_type.extends_build().then(|| Visited::try_new("visited build rows", self.num_keys(), pool, cancel));
         let visited = visited.transpose()?;
         let no_columns = RecordBatchOptions::new().with_row_count(Some(keys.rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &no_columns)?;
-        let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default());
+        let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default(), cancel.clone());
         let shape = Shape { expand: true, misses: join_type.extends_probe(), hits: true };
         let mut entries = Entries::default();
         loop {
@@ -110,12 +110,12 @@ impl PreparedBuild {
             }
         }
         if let Some(visited) = visited {
-            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool))?;
+            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool, cancel))?;
             loop {
                 cancel.check()?;
                 entries.try_reserve(PIECE)?;
                 let before = entries.build.len();
-                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build);
+                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build, cancel)?;
                 entries.probe.resize(entries.build.len(), NONE);
                 if entries.len() == before {
                     break;

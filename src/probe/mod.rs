@@ -19,4 +19,4 @@ pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub use probe::Probe;
 pub(crate) use probe::ProbePlan;
-pub(crate) use visited::{Shares, Visited, VisitedHome, VisitedShare};
+pub(crate) use visited::{Claim, Marks};

@@ -21,7 +21,7 @@ use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::columns::{names, position};
-use crate::error::{Result, plan_err};
+use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::join::{JoinType, Validate};
 use crate::prepare::Config;
@@ -88,7 +88,9 @@ impl JoinCache {
 /// pyarrow.RecordBatchReader that pulls lazily.
 ///
 /// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
-/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
+///     where a list of build names asks for equality with each. The build columns named are the build's keys, in any
+///     order; several probe columns may meet one of them.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
@@ -96,7 +98,7 @@ impl JoinCache {
 ///     [] keeps the row count.
 /// suffix: appended to the names of build columns that the probe side has too.
 /// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
-///     the key types are equal.
+///     the key types are equal and no probe column meets several build columns.
 /// limit: largest number of output rows.
 /// batch_size: largest number of rows of a batch of a lazy result (8192).
 /// validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
@@ -131,7 +133,7 @@ pub(super) fn join<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
-        let options = Options {
+        let mut options = Options {
             on: on.map(pairs).transpose()?,
             how: join_type(how)?,
             predicate: predicate(r#where)?,
@@ -144,7 +146,7 @@ pub(super) fn join<'py>(
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
         let prepared = match build.cast::<PyPreparedBuild>() {
             Ok(prepared) => prepared.clone(),
-            Err(_) => Bound::new(py, prepare_for(py, build, &options)?)?,
+            Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
         };
         let prepared = prepared.get();
         match Form::of(probe)? {
@@ -239,17 +241,21 @@ pub(crate) fn how_of(join_type: JoinType) -> &'static str {
     }
 }
 
-/// `on=`: a name, a list of common names, or a mapping {probe name: build name}; as (probe name, build name).
+/// `on=`: a name, a list of common names, or a mapping {probe name: build name or names}; as (probe name, build name).
 fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     if let Ok(mapping) = on.cast::<PyDict>() {
-        let pair = |(probe, build): (Bound<'_, PyAny>, Bound<'_, PyAny>)| -> PyResult<(String, String)> {
-            Ok((probe.extract()?, build.extract()?))
-        };
-        return mapping
-            .iter()
-            .map(pair)
-            .collect::<PyResult<_>>()
-            .map_err(|_: PyErr| plan("on={probe name: build name} takes names only"));
+        let refused =
+            |_: PyErr| plan("on={probe name: build name} takes names only; a build name may be a list of names");
+        let mut pairs = Vec::with_capacity(mapping.len());
+        for (probe, build) in mapping {
+            let probe: String = probe.extract().map_err(refused)?;
+            let builds = key_names(&build).map_err(refused)?;
+            if builds.is_empty() {
+                return Err(plan(format!("on names no build column for the probe column {probe:?}")));
+            }
+            pairs.extend(builds.into_iter().map(|build| (probe.clone(), build)));
+        }
+        return Ok(pairs);
     }
     let refused = |_| {
         plan(format!(
@@ -262,12 +268,19 @@ fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
 }
 
 /// Prepares an unprepared second argument for this call.
-fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &Options) -> PyResult<PyPreparedBuild> {
-    let Some(on) = &options.on else {
+fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) -> PyResult<PyPreparedBuild> {
+    let Some(on) = &mut options.on else {
         return Err(plan("on= is needed where the build side is no PreparedBuild, to know its key columns"));
     };
     let source = source::open(build, None)?;
-    let keys: Vec<&str> = on.iter().map(|(_, build)| build.as_str()).collect();
+    let mut seen = HashSet::new();
+    on.retain(|pair| seen.insert(pair.clone()));
+    let mut keys: Vec<&str> = Vec::with_capacity(on.len());
+    for (_, build) in on.iter() {
+        if !keys.contains(&build.as_str()) {
+            keys.push(build);
+        }
+    }
     let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
     let pool = PyMemoryPool::resolve(None);
     let collector = Collector::new(spec, &pool, Config::default(), interruptible());
@@ -326,33 +339,34 @@ fn plan_join(
     probe: &SchemaRef,
 ) -> Result<(HashJoin, Option<Arc<Columns>>)> {
     let schema = build.schema();
-    let build_keys: Vec<&str> = build.keys().iter().map(|&key| schema.field(key).name().as_str()).collect();
-    // The build's key order, whatever order `on` names them in.
-    let on: Vec<(usize, String)> = match &options.on {
-        None => build.keys().iter().zip(&build_keys).map(|(&key, &name)| (key, name.to_owned())).collect(),
-        Some(pairs) => {
-            let probe_name = |(&key, &name): (&usize, &&str)| match pairs.iter().find(|(_, build)| build == name) {
-                Some((probe, _)) if pairs.len() == build_keys.len() => Ok((key, probe.clone())),
-                _ => plan_err!(
-                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the \
-                     columns that are joined",
-                    pairs.iter().map(|(_, build)| build).collect::<Vec<_>>(),
-                    build_keys
-                ),
-            };
-            build.keys().iter().zip(&build_keys).map(probe_name).collect::<Result<_>>()?
-        }
-    };
-    let probe_keys: Vec<usize> =
-        on.iter().map(|(_, name)| crate::columns::position(probe, name, "probe")).collect::<Result<_>>()?;
-    let same_types =
-        on.iter().zip(&probe_keys).all(|((key, _), &p)| schema.field(*key).data_type() == probe.field(p).data_type());
+    let pairs = key_pairs(build, options.on.as_deref(), probe)?;
+    // Each key of the build is looked up by the first probe column that meets it, and equal to the others.
+    let mut also = pairs.clone();
+    let mut on: Vec<(usize, usize)> = Vec::with_capacity(build.keys().len());
+    for &key in build.keys() {
+        let Some(&pair) = pairs.iter().find(|&&(of, _)| of == key) else {
+            return internal_err!("key column {key} of the build is in no pair");
+        };
+        also.retain(|other| *other != pair);
+        on.push(pair);
+    }
+    let same_types = pairs.iter().all(|&(b, p)| schema.field(b).data_type() == probe.field(p).data_type());
+    let several = pairs.iter().find(|&&(b, p)| pairs.iter().any(|&(other, of)| of == p && other != b));
     let outer = matches!(options.how, JoinType::BuildOuter | JoinType::FullOuter);
-    let coalesce = options.coalesce.unwrap_or(!outer || same_types);
-    if coalesce && outer && !same_types {
-        return plan_err!(
-            "coalesce=True needs key columns of one type on both sides; pass coalesce=False to keep both"
-        );
+    let coalesce = options.coalesce.unwrap_or(!outer || (same_types && several.is_none()));
+    if coalesce && outer {
+        if !same_types {
+            return plan_err!(
+                "coalesce=True needs key columns of one type on both sides; pass coalesce=False to keep both"
+            );
+        }
+        if let Some(&(_, column)) = several {
+            return plan_err!(
+                "coalesce=True needs one value for the probe column {:?} on unmatched build rows, several build columns \
+                 are joined with it; pass coalesce=False to keep them",
+                probe.field(column).name()
+            );
+        }
     }
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let mut projection: Vec<usize> = Vec::new();
@@ -400,26 +414,73 @@ fn plan_join(
     let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
     // A position in the condition is one of all columns.
     let all = 0..if options.predicate.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
-    let read: BTreeSet<usize> = probe_keys.iter().copied().chain(tested).chain(given).chain(all).collect();
+    let read: BTreeSet<usize> = pairs.iter().map(|&(_, p)| p).chain(tested).chain(given).chain(all).collect();
     let read: Vec<usize> = read.into_iter().collect();
-    let keys: Vec<usize> = on.iter().map(|(key, _)| *key).collect();
-    let (probe_keys, columns) = match read.len() == probes {
-        true => (probe_keys, None),
+    let columns = match read.len() == probes {
+        true => None,
         false => {
             let place = |column: usize| read.partition_point(|&other| other < column);
             for position in projection.iter_mut().filter(|position| **position >= builds) {
                 *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
             }
-            let probe_keys = probe_keys.into_iter().map(place).collect();
-            (probe_keys, Some(Arc::new(Columns::try_new(probe, read)?)))
+            on.iter_mut().chain(&mut also).for_each(|(_, column)| *column = place(*column));
+            Some(Arc::new(Columns::try_new(probe, read)?))
         }
     };
     let probe = columns.as_ref().map_or(probe, |columns| columns.schema()).clone();
-    let join = HashJoin::builder(schema.clone(), probe).on(keys.into_iter().zip(probe_keys));
+    let join = HashJoin::builder(schema.clone(), probe).on(on).also(also);
     let join = join.join_type(options.how).null_equalities(build.null_equality().to_vec()).limit(options.limit);
     let join = join.projection(Some(projection)).filter(options.predicate.clone()).validate(options.validate);
     let join = join.coalesce(coalesce && outer).output_names(Some(out)).build()?;
     Ok((join.with_prepared_build(Arc::clone(build))?, columns))
+}
+
+/// All pairs (key column of the build, probe column) that `on` asks for, each once; without it the build's key names on
+/// both sides. Every key column is in some pair.
+fn key_pairs(build: &PreparedBuild, on: Option<&[(String, String)]>, probe: &SchemaRef) -> Result<Vec<(usize, usize)>> {
+    let schema = build.schema();
+    let name = |key: usize| schema.field(key).name();
+    let keys: BTreeSet<usize> = build.keys().iter().copied().collect();
+    let asked: Vec<(usize, &str)> = match on {
+        None => build.keys().iter().map(|&key| (key, name(key).as_str())).collect(),
+        Some(on) => {
+            let refused = || {
+                Error::Plan(format!(
+                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the columns that are \
+                     joined",
+                    on.iter().map(|(_, build)| build).collect::<Vec<_>>(),
+                    build.keys().iter().map(|&key| name(key)).collect::<Vec<_>>()
+                ))
+            };
+            let mut asked = Vec::with_capacity(on.len());
+            for (of_probe, of_build) in on {
+                let mut named = keys.iter().copied().filter(|&key| name(key) == of_build);
+                match (named.next(), named.next()) {
+                    (Some(key), None) => asked.push((key, of_probe.as_str())),
+                    (Some(_), Some(_)) => {
+                        return plan_err!(
+                            "on names the build column {of_build:?}, of which the build has more than one as a key; use \
+                             HashJoin, whose keys may be positions"
+                        );
+                    }
+                    (None, _) => return Err(refused()),
+                }
+            }
+            let missing = keys.iter().any(|key| !asked.iter().any(|(of, _)| of == key));
+            if missing || (1..asked.len()).any(|i| asked[..i].contains(&asked[i])) {
+                return Err(refused());
+            }
+            asked
+        }
+    };
+    let mut pairs = Vec::with_capacity(asked.len());
+    for (key, of_probe) in asked {
+        let pair = (key, position(probe, of_probe, "probe")?);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    Ok(pairs)
 }
 
 /// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.
