@@ -34,6 +34,8 @@ pub use plan::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
 pub use probe::Probe;
 #[cfg(feature = "python")]
 pub(crate) use probe::ProbePlan;
+#[cfg(feature = "python")]
+pub(crate) use probe::few_batches;
 pub use properties::Properties;
 pub use source::{BatchStream, Source};
 pub use statistics::{Estimate, Statistics};
