@@ -445,7 +445,7 @@ def test_keys_of_pandas_numpy_and_streams_of_arrays() -> None:
     series = pd.Series([2, None, 7], dtype="Int64")
     masked = np.ma.masked_array([2, 5, 7], mask=[False, True, False])
     chunked = pa.chunked_array([[2, None], [7]], pa.int64())
-    asked: list[Any] = [series, series.array, series.to_numpy(object), list(series), masked, pl.Series([2, None, 7])]
+    asked: list[Any] = [series, series.array, list(series), masked, pl.Series([2, None, 7])]
     asked += [
         arro3.core.ChunkedArray.from_arrow(chunked),
         na.ArrayStream(chunked),
