@@ -19,4 +19,6 @@ pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub use probe::Probe;
 pub(crate) use probe::ProbePlan;
+#[cfg(feature = "python")]
+pub(crate) use probe::few_batches;
 pub(crate) use visited::{Claim, Marks};

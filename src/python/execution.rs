@@ -14,7 +14,7 @@ use crate::run::{HashJoin, JoinStream, RunOptions};
 
 /// A result that is one batch is made of pieces of this many rows: their row numbers are held one piece at a time, and
 /// a signal is seen between them.
-const PIECE_ROWS: usize = 1 << 20;
+pub(super) const PIECE_ROWS: usize = 1 << 20;
 
 /// Options of a run; without `batch_size` they are those of a result that is one batch.
 pub(crate) fn run_options(

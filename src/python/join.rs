@@ -16,8 +16,8 @@ use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;
 use super::classes::source::once;
 use super::errors::{guarded, plan, type_error};
-use super::execution::{Execution, run_options};
-use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
+use super::execution::{Execution, PIECE_ROWS, run_options};
+use super::interchange::{BatchStream, Columns, PySchema, c_batch, is_a, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::columns::{names, position};
@@ -26,7 +26,7 @@ use crate::expr::{Expr, Side};
 use crate::join::{JoinType, Validate};
 use crate::prepare::Config;
 use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild};
-use crate::probe::ProbePlan;
+use crate::probe::{ProbePlan, few_batches};
 use crate::run::{HashJoin, RunOptions};
 
 /// What a call of `prejoin.join` asks for, apart from its two inputs.
@@ -144,6 +144,21 @@ pub(super) fn join<'py>(
             validate: validate_of(validate)?,
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
+        if probe.cast::<PyPreparedBuild>().is_ok() {
+            return Err(type_error(format!(
+                "the first argument is the probe side and the second the build side; a PreparedBuild was given first, \
+                 and {} second: call prejoin.join(rows, build)",
+                type_name(build)
+            )));
+        }
+        let listed = build.is_instance_of::<PyList>() || build.is_instance_of::<PyTuple>();
+        if listed && build.try_iter()?.flatten().any(|one| one.cast::<PyPreparedBuild>().is_ok()) {
+            return Err(type_error(format!(
+                "the second argument is the build side, which is one PreparedBuild; a {} of builds was given: join them \
+                 one after the other, each with the result of the one before",
+                type_name(build)
+            )));
+        }
         let prepared = match build.cast::<PyPreparedBuild>() {
             Ok(prepared) => prepared.clone(),
             Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
@@ -158,7 +173,11 @@ pub(super) fn join<'py>(
                 attached.schema.batch(py, &joined)
             }
             form => {
-                let run = run_options(Some(batch_size), None, None)?;
+                let mut run = run_options(Some(batch_size), None, None)?;
+                if form == Form::Table {
+                    // Pieces are put together at the end: the fewer there are, the less is copied twice.
+                    run.batch_size = PIECE_ROWS;
+                }
                 let mut rows = source::open(probe, None)?;
                 let attached = attach(py, prepared, &options, rows.schema())?;
                 if let Some(columns) = &attached.columns {
@@ -167,8 +186,17 @@ pub(super) fn join<'py>(
                 let probe = once(attached.join.probe_source().schema().clone(), rows);
                 let join = attached.join.to_builder().probe(probe).build()?;
                 let schema = PySchema::new(py, join.schema()?)?;
-                let lazy = reader(py, schema, Box::new(Execution::new(join, None, run)?))?;
-                if form == Form::Table { lazy.call_method0(intern!(py, "read_all")) } else { Ok(lazy) }
+                let mut joined = Execution::new(join, None, run)?;
+                if form == Form::Reader {
+                    return reader(py, schema, Box::new(joined));
+                }
+                let mut batches = Vec::new();
+                while let Some(batch) = joined.next_batch(py)? {
+                    batches.push(batch);
+                }
+                let rows = batches.iter().map(RecordBatch::num_rows).sum();
+                let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
+                schema.table(py, &chunks?)
             }
         }
     })
@@ -270,7 +298,11 @@ fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
 /// Prepares an unprepared second argument for this call.
 fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) -> PyResult<PyPreparedBuild> {
     let Some(on) = &mut options.on else {
-        return Err(plan("on= is needed where the build side is no PreparedBuild, to know its key columns"));
+        return Err(plan(format!(
+            "the second argument is the build side: a PreparedBuild as prejoin.prepare(rows, on) makes it, or rows \
+             together with on=; {} was given without on=",
+            type_name(build)
+        )));
     };
     let source = source::open(build, None)?;
     let mut seen = HashSet::new();
@@ -381,10 +413,11 @@ fn plan_join(
     }
     if options.how.has_build_columns() {
         let both = options.how.pairs();
+        let probe_names: HashSet<&String> = probe.fields().iter().map(|field| field.name()).collect();
         for i in (0..builds).filter(|i| !both || !coalesce || !build.keys().contains(i)) {
             projection.push(i);
             let name = schema.field(i).name();
-            let clashes = both && probe.fields().iter().any(|field| field.name() == name);
+            let clashes = both && probe_names.contains(name);
             out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
         }
     }

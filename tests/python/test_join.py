@@ -388,3 +388,39 @@ def test_one_batch_of_more_than_2_gib_is_refused_before_it_is_made() -> None:
         prejoin.ExecutionError, match=r'"v" of type FixedSizeBinary.* outgrows 2 GiB; give the probe side as a stream'
     ):
         prejoin.join(probe, build)
+
+
+def test_a_table_is_answered_in_one_chunk() -> None:
+    """Whatever the chunks of the probe side, the size of a lazy batch and the limit."""
+    build = prejoin.prepare(pa.table({"k": list(range(10)), "s": [str(i) for i in range(10)]}), "k")
+    whole = pa.table({"k": [i % 12 for i in range(30_000)], "n": range(30_000)})
+    due = [(k, n, str(k)) for k, n in zip(whole["k"].to_pylist(), range(30_000), strict=True) if k < 10]
+    chunked = pa.concat_tables([whole.slice(0, 10), whole.slice(10, 20_000), whole.slice(20_010)])
+    for probe in (whole, chunked, chunked.to_batches(), pl.from_arrow(chunked), chunked.to_pandas()):
+        for options in ({}, {"batch_size": 7}, {"limit": 9_000}):
+            joined = prejoin.join(probe, build, **options)
+            assert joined["s"].num_chunks == 1
+            rows = list(zip(*(joined[name].to_pylist() for name in ("k", "n", "s")), strict=True))
+            assert rows == due[: options.get("limit")]
+    assert prejoin.join(whole.slice(0, 0), build).num_rows == 0
+
+
+def test_a_table_that_outgrows_a_chunk_comes_in_as_few_as_fit() -> None:
+    """3 x 800 MiB of text: two chunks, of which the first is as full as whole pieces allow."""
+    build = prejoin.prepare(pa.table({"k": [0], "v": pa.array([b"x" * (1 << 20)], pa.binary(1 << 20))}), "k")
+    joined = prejoin.join(pa.table({"k": [0] * 2_400}), build, batch_size=800, select=["v"])
+    assert [len(chunk) for chunk in joined["v"].chunks] == [1_600, 800]
+
+
+@pytest.mark.parametrize(
+    ("swap", "text"),
+    [
+        (lambda rows, build: (build, rows), "the second the build side; a PreparedBuild was given first"),
+        (lambda rows, build: (rows, [build, build]), "one PreparedBuild; a list of builds was given"),
+        (lambda rows, build: (rows, rows), r"prejoin.prepare\(rows, on\).*pyarrow.*Table was given without on="),
+    ],
+)
+def test_sides_that_are_swapped_or_not_prepared_are_named(swap: Any, text: str) -> None:
+    rows = pa.table({"k": [1]})
+    with pytest.raises((TypeError, prejoin.PlanError), match=text):
+        prejoin.join(*swap(rows, prejoin.prepare(rows, "k")))

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::config::PyConfig;
 use super::dynamic_filter::PyDynamicFilter;
@@ -174,6 +175,14 @@ impl PyHashJoin {
 
 #[pymethods]
 impl PyHashJoin {
+    /// What can lead back to this join are its sources, which are the ones that give their objects up.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.build)?;
+        visit.call(&self.probe)?;
+        visit.call(&self.prepared)?;
+        visit.call(&self.dynamic_filter)
+    }
+
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
                         mode="collect_left", null_aware=false, validate=None, dynamic_filter=None))]
