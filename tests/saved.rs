@@ -265,7 +265,7 @@ fn cut_files_are_refused() {
         for cut in cuts {
             for options in [OpenOptions::default(), unverified()] {
                 let error = open(&bytes[..cut], &options).unwrap_err();
-                assert!(matches!(error, Error::Execution(_)), "{name} cut at {cut}: {error:?}");
+                assert!(matches!(error, Error::Damaged(_)), "{name} cut at {cut}: {error:?}");
             }
         }
         let longer = [bytes.as_slice(), &[0; 64]].concat();
@@ -287,7 +287,7 @@ fn flipped_bytes_are_found() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x20;
             let error = open(&damaged, &OpenOptions::default()).expect_err(&format!("{name}: byte {place}"));
-            assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{name}: {error:?}");
+            assert!(matches!(error, Error::Damaged(_) | Error::NotSupported(_)), "{name}: {error:?}");
         }
     }
 }
@@ -347,7 +347,7 @@ fn numbers_out_of_range_are_refused() {
                     Ok(_) => panic!("{name}: a number of section {kind} at {at}"),
                     Err(error) => {
                         refused += 1;
-                        assert!(matches!(error, Error::Execution(_)), "{name}: {error:?}");
+                        assert!(matches!(error, Error::Damaged(_)), "{name}: {error:?}");
                     }
                 }
             }
@@ -406,14 +406,14 @@ proptest! {
                     let known = |error: &Error| {
                         matches!(
                             error,
-                            Error::Execution(_) | Error::Plan(_) | Error::Arrow(_) | Error::Internal(_)
+                            Error::Damaged(_) | Error::Plan(_) | Error::Arrow(_) | Error::Internal(_)
                                 | Error::NotSupported(_) | Error::ResourcesExhausted(_)
                         )
                     };
                     prop_assert!(used.as_ref().err().is_none_or(known), "{:?}", used.err());
                 }
                 Err(error) => {
-                    prop_assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{:?}", error);
+                    prop_assert!(matches!(error, Error::Damaged(_) | Error::NotSupported(_)), "{:?}", error);
                 }
             }
         }
@@ -449,7 +449,7 @@ fn other_files_are_refused() {
         (b"ARROW1\0\0 something else altogether, and longer than a header of 64 bytes is ....", "another file"),
     ] {
         let error = refusal(&Temp::of(bytes).0);
-        assert!(matches!(&error, Error::Execution(found) if found.contains(text)), "{error:?}");
+        assert!(matches!(&error, Error::Damaged(found) if found.contains(text)), "{error:?}");
     }
     let mut later = saved(&builds()[1].1);
     later[8] = 9;
@@ -769,7 +769,7 @@ fn a_shared_build_opens_through_its_handle() {
             .is_err()
     );
     let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap_err();
-    assert!(matches!(wrong, Error::Execution(_)), "{wrong:?}");
+    assert!(matches!(wrong, Error::Damaged(_)), "{wrong:?}");
     drop(shared);
     // The build outlives all handles.
     drop(attached);

@@ -470,7 +470,7 @@ fn dictionaries_fill_their_key_type() {
     }
     let error = collect(&[all(0, &low), all(128, &high), all(256, &[256])], &pool).unwrap_err();
     let text = error.to_string();
-    assert!(matches!(error, Error::Execution(_)), "{text}");
+    assert!(matches!(error, Error::Overflow(_)), "{text}");
     assert!(text.contains("build column \"d\"") && text.contains("cast the column"), "{text}");
     assert_eq!(pool.reserved(), 0);
 }

@@ -19,7 +19,7 @@ pub(crate) const SMALL_ALLOCATION: usize = 64 * 1024;
 /// Bytes that the rows of `array` need, whatever the size of the buffers that it is a slice of.
 ///
 /// # Errors
-/// [`Error::Execution`] "copy size overflow".
+/// [`Error::Overflow`] "copy size overflow".
 pub fn sliced_size(array: &dyn Array) -> Result<usize> {
     let mut total = 0;
     visit(&array.to_data(), &mut |part| match part {
@@ -33,7 +33,7 @@ pub fn sliced_size(array: &dyn Array) -> Result<usize> {
 /// appears twice counts twice: concatenation copies both.
 ///
 /// # Errors
-/// [`Error::Execution`] "copy size overflow".
+/// [`Error::Overflow`] "copy size overflow".
 pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
     let mut total = 0;
     for column in 0..batches.first().map_or(0, RecordBatch::num_columns) {
@@ -226,5 +226,5 @@ pub(crate) fn grow(total: &mut usize, bytes: Option<usize>) -> Result<()> {
 }
 
 pub(crate) fn overflow() -> Error {
-    Error::Execution("copy size overflow: the batches claim more rows than memory can address".to_owned())
+    Error::Overflow("copy size overflow: the batches claim more rows than memory can address".to_owned())
 }

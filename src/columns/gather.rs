@@ -358,6 +358,7 @@ pub(crate) fn fixed_values(column: &ArrayRef, width: usize) -> Buffer {
 /// Says which column outgrew its type.
 pub(crate) fn in_column(error: Error, name: &str) -> Error {
     match error {
+        Error::Overflow(text) => Error::Overflow(format!("column {name:?}: {text}")),
         Error::Execution(text) => Error::Execution(format!("column {name:?}: {text}")),
         other => other,
     }
@@ -385,7 +386,7 @@ pub(crate) fn gather_nulls<R: Rows>(nulls: Option<&NullBuffer>, rows: R, missing
 fn fixed_buffer(rows: usize, width: usize) -> Result<MutableBuffer> {
     match rows.checked_mul(width).filter(|&bytes| bytes <= isize::MAX as usize - 128) {
         Some(bytes) => Ok(MutableBuffer::with_capacity(bytes)),
-        None => Err(Error::Execution(format!("{rows} values of {width} bytes are more than memory can address"))),
+        None => Err(Error::Overflow(format!("{rows} values of {width} bytes are more than memory can address"))),
     }
 }
 
@@ -410,7 +411,7 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
 }
 
 pub(crate) fn outgrown(what: &str, data_type: &DataType) -> Error {
-    Error::Execution(format!(
+    Error::Overflow(format!(
         "one output batch would hold {what} of type {data_type}, more than its offsets reach; use a smaller batch_size \
          or pass the probe side as a stream"
     ))

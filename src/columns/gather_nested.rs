@@ -266,7 +266,7 @@ pub(crate) fn run_ends<R: Rows>(column: &ArrayRef, ends: &FieldRef, rows: R, how
 fn runs<E: RunEndIndexType, R: Rows>(column: &ArrayRef, rows: R, how: How) -> Result<ArrayRef> {
     let data_type = column.data_type();
     if E::Native::from_usize(rows.len()).is_none() {
-        return Err(Error::Execution(format!(
+        return Err(Error::Overflow(format!(
             "{} rows do not fit the run ends of type {data_type}; use a smaller batch_size or pass the probe side as a \
              stream",
             rows.len()

@@ -198,5 +198,5 @@ impl Header {
 
 /// An error whose text goes on from the name of the file.
 pub(super) fn damaged(what: &str) -> Error {
-    Error::Execution(what.to_owned())
+    Error::Damaged(what.to_owned())
 }

@@ -198,6 +198,7 @@ pub(super) fn name(error: Error, doing: &str, path: &Path) -> Error {
     let named = |text: String| format!("cannot {doing} {}: {text}", path.display());
     match error {
         Error::Execution(text) => Error::Execution(named(text)),
+        Error::Damaged(text) => Error::Damaged(named(text)),
         Error::NotSupported(text) => Error::NotSupported(named(text)),
         Error::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => io_error(doing, path, *error),

@@ -288,7 +288,7 @@ impl KeyIndex {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::Execution(format!("the index: {what}"))
+    Error::Damaged(format!("the index: {what}"))
 }
 
 fn write_words(words: &Words, numbers: &mut Vec<u64>) {

@@ -336,6 +336,7 @@ fn held_schema(declared: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
 
 fn name_column(error: Error, schema: &Schema, column: usize) -> Error {
     match error {
+        Error::Overflow(text) => Error::Overflow(format!("build column {:?}: {text}", schema.field(column).name())),
         Error::Execution(text) => Error::Execution(format!("build column {:?}: {text}", schema.field(column).name())),
         other => other,
     }

@@ -245,7 +245,7 @@ impl PreparedBuild {
     /// Says that an unverified file holds what cannot be.
     pub(crate) fn damaged(&self) -> Error {
         let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
-        Error::Execution(format!("{path} was opened unverified and is damaged; prepare and save it again"))
+        Error::Damaged(format!("{path} was opened unverified and is damaged; prepare and save it again"))
     }
 
     /// Proves that `rows` are rows of the build or [`NONE`], which an unverified file alone can fail.

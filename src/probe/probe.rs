@@ -144,6 +144,8 @@ pub struct Probe {
     hits: Hits,
     /// Rows that the limit still allows.
     left: usize,
+    /// Largest number of rows of an output batch: as asked, or fewer where a column would outgrow its type.
+    most: usize,
     residual: Residual,
     finished: bool,
     /// What a build-driven kind still has to give.
@@ -161,6 +163,7 @@ impl Probe {
     ) -> Self {
         let _ = metrics.index_kind.set(plan.build.index_kind());
         Self {
+            most: plan.batch_size,
             plan,
             metrics,
             cancel,
@@ -331,9 +334,16 @@ impl Probe {
                 }
                 continue;
             }
-            let rows = self.entries.len().min(self.plan.batch_size).min(self.left);
+            let mut rows = self.entries.len().min(self.most).min(self.left);
             if rows > 0 {
-                let batch = self.output(rows)?;
+                let batch = loop {
+                    match self.output(rows) {
+                        // Found before anything is copied, so the batches that follow begin with fewer rows.
+                        Err(Error::Overflow(_)) if rows > 1 => rows = rows.div_ceil(2),
+                        output => break output?,
+                    }
+                    self.most = rows;
+                };
                 self.left -= rows;
                 // A predicate may have let more pass than one batch takes.
                 self.entries.drop_front(rows);
@@ -499,7 +509,7 @@ impl<'a> Sides<'a> {
 }
 
 fn too_large(what: &str) -> Error {
-    Error::Execution(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
+    Error::Overflow(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
 }
 
 /// Refuses a single batch of more than 2^31-1 rows, or of more than 2 GiB in a column of fixed width.
@@ -536,7 +546,7 @@ pub(crate) fn few_batches(
         while over - fit > 1 {
             match one_batch(schema, &rest[..tried], cancel) {
                 Ok(larger) => (fit, batch) = (tried, larger),
-                Err(Error::Execution(_)) => over = tried,
+                Err(Error::Overflow(_)) => over = tried,
                 Err(other) => return Err(other),
             }
             tried = fit.midpoint(over);
@@ -560,7 +570,7 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch], cancel: &Cancel) -> Res
         // fill their key type; it shares the text of views.
         if !matches!(data_type, DataType::Utf8View | DataType::BinaryView) {
             return concat_column(&parts, cancel).map_err(|error| match error {
-                Error::Execution(_) if cancel.check().is_ok() => outgrown(),
+                Error::Overflow(_) => outgrown(),
                 other => other,
             });
         }

@@ -205,7 +205,7 @@ fn evaluate(
         Ok(Value { array, scalar: false })
     });
     match columns.collect::<Result<Vec<_>>>() {
-        Err(Error::Execution(_)) if rows > 1 => {
+        Err(Error::Overflow(_)) if rows > 1 => {
             let half = rows / 2;
             let mut passed = BooleanBufferBuilder::new(rows);
             passed.append_buffer(&evaluate(plan, predicate, input, (&build[..half], &probe[..half]))?);

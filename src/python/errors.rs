@@ -92,7 +92,7 @@ pub(crate) fn to_py_err(py: Python<'_>, error: Error) -> PyErr {
         Error::ResourcesExhausted(text) | Error::Arrow(ArrowError::MemoryError(text)) => {
             (&all.resources_exhausted, text)
         }
-        Error::Execution(text) => (&all.execution, text),
+        Error::Execution(text) | Error::Overflow(text) | Error::Damaged(text) => (&all.execution, text),
         Error::NotSupported(text) => (&all.not_supported, text),
         internal @ Error::Internal(_) => (&all.internal, internal.to_string()),
         Error::Arrow(error) => (&all.execution, error.to_string()),

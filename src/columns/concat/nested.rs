@@ -69,7 +69,7 @@ fn offsets<'a, O: OffsetSizeTrait>(
     for (offsets, child) in parts {
         let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
         if O::from_usize(base + (last - first)).is_none() {
-            return Err(Error::Execution(format!(
+            return Err(Error::Overflow(format!(
                 "{} list values do not fit the 32-bit offsets of type {data_type}; cast the column to a large list or \
                  split the build",
                 base + (last - first)
@@ -110,7 +110,7 @@ pub(crate) fn list_views<O: OffsetSizeTrait>(
         let views = array.as_list_view::<O>();
         let shown = shown_by_views(views.offsets(), views.sizes());
         if O::from_usize(base + shown.len()).is_none() {
-            return Err(Error::Execution(format!(
+            return Err(Error::Overflow(format!(
                 "the values of type {} do not fit its 32-bit offsets; cast the column to a large list view or split the build",
                 array.data_type()
             )));
