@@ -115,6 +115,7 @@ impl ProbePlan {
     ) -> Result<RecordBatch> {
         let shares = Claim::alone()?.shares(self, &cancel)?;
         let mut probe = Probe::new(Arc::clone(self), limit, shares, None, metrics, cancel);
+        probe.whole = true;
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {
@@ -146,6 +147,8 @@ pub struct Probe {
     left: usize,
     /// Largest number of rows of an output batch: as asked, or fewer where a column would outgrow its type.
     most: usize,
+    /// The output is one batch, so that smaller ones do not help.
+    whole: bool,
     residual: Residual,
     finished: bool,
     /// What a build-driven kind still has to give.
@@ -164,6 +167,7 @@ impl Probe {
         let _ = metrics.index_kind.set(plan.build.index_kind());
         Self {
             most: plan.batch_size,
+            whole: false,
             plan,
             metrics,
             cancel,
@@ -327,7 +331,8 @@ impl Probe {
             if self.input.is_none() {
                 return self.next_rest();
             }
-            if !self.fill()? {
+            // Entries are left where the last batch took fewer than it was meant to.
+            if (self.plan.predicate.is_some() || self.entries.len() == 0) && !self.fill()? {
                 self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
                 if self.finished {
                     self.close()?;
@@ -339,7 +344,7 @@ impl Probe {
                 let batch = loop {
                     match self.output(rows) {
                         // Found before anything is copied, so the batches that follow begin with fewer rows.
-                        Err(Error::Overflow(_)) if rows > 1 => rows = rows.div_ceil(2),
+                        Err(Error::Overflow(_)) if rows > 1 && !self.whole => rows = rows.div_ceil(2),
                         output => break output?,
                     }
                     self.most = rows;

@@ -265,10 +265,12 @@ OF_RUNS: dict[str, pa.Array] = {
 @pytest.mark.parametrize("name", OF_RUNS)
 def test_runs_that_are_outgrown_within_others_are_refused_by_name(name: str) -> None:
     build = prejoin.prepare(pa.table({"k": [1, 2], "v": OF_RUNS[name]}), "k")
-    probe = pa.table({"k": [1] * 3})
+    probe = pa.record_batch({"k": [1] * 3})
     if name != "list view":
         with pytest.raises(prejoin.ExecutionError, match='column "v": 45000 rows do not fit the run ends'):
             prejoin.join(probe, build)
+        # As a table or a stream it comes in more pieces.
+        assert prejoin.join(pa.table(probe), build)["v"].num_chunks == 2
     # A condition looks at fewer pairs at a time.
     where = "v IS NOT NULL"
     assert pa.table(prejoin.join(probe, build, select=["k"], where=where)).num_rows == 3
@@ -278,12 +280,12 @@ def test_runs_that_are_outgrown_within_others_are_refused_by_name(name: str) -> 
 def test_more_values_than_offsets_reach_are_found_before_they_are_copied() -> None:
     text = pa.array(["x" * (1 << 20)])
     build = prejoin.prepare(pa.table({"k": [1], "t": text, "l": pa.ListArray.from_arrays([0, 1], text)}), "k")
-    probe = pa.table({"k": [1] * 2050})
+    probe = pa.record_batch({"k": [1] * 2050})
     before = pa.total_allocated_bytes()
     for at, column in enumerate("tl", 1):
-        join = prejoin.HashJoin(build.schema, probe, on="k", projection=[at]).with_prepared_build(build)
+        join = prejoin.HashJoin(build.schema, probe.schema, on="k", projection=[at]).with_prepared_build(build)
         with pytest.raises(prejoin.ExecutionError, match=f'column "{column}".*smaller batch_size'):
-            join.execute(batch_size=4096).read_all()
+            join(probe)
     assert pa.total_allocated_bytes() == before
     # A condition decides fewer pairs at a time.
     assert prejoin.join(probe, build, select=["k"], where="t LIKE 'x%'", batch_size=4096).num_rows == 2050
