@@ -19,7 +19,7 @@ pub use cancel::Cancel;
 pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-pub use index::{Hits, IndexKind, KeyIndex, RowGroups};
+pub use index::{Hits, IndexKind, KeyIndex, KeyRows};
 pub use join::{Estimate, ExplainFormat, JoinType, PartitionMode, Properties, Statistics, Validate};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{

@@ -12,9 +12,9 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer,
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef};
 
+use super::NONE;
 use super::gather_nested as nested;
 use crate::error::{Error, Result, internal_err};
-use crate::index::NONE;
 
 /// Rows of one array in output order; some may be missing.
 pub(crate) trait Rows: Copy {

@@ -12,6 +12,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::{ArrayData, ByteView};
 use arrow_schema::{DataType, FieldRef, Fields, UnionFields, UnionMode};
 
+use super::NONE;
 use super::child_range::shown_by_views;
 use super::concat;
 use super::gather::{
@@ -20,7 +21,6 @@ use super::gather::{
 };
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err};
-use crate::index::NONE;
 
 /// Longest value that a view holds itself.
 const INLINE: u32 = 12;

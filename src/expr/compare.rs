@@ -57,7 +57,8 @@ impl Value {
         };
         let array = self.cast(plain)?.array;
         let nulls = NullBuffer::union(array.nulls(), Some(&nulls));
-        let array = make_array(array.to_data().into_builder().nulls(nulls).build().map_err(crate::Error::Arrow)?);
+        let array =
+            make_array(array.to_data().into_builder().nulls(nulls).build().map_err(crate::error::Error::Arrow)?);
         Ok(Value { array, scalar: false })
     }
 

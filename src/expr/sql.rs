@@ -69,7 +69,7 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan), with line, column and the line itself, for text that is no condition of this
+    /// [`Error::Plan`](crate::error::Error::Plan), with line, column and the line itself, for text that is no condition of this
     /// language, for an unknown type, and for one nested deeper than [`MAX_DEPTH`].
     pub fn parse_sql(sql: &str) -> Result<Expr> {
         let text: Arc<str> = sql.into();
@@ -209,7 +209,7 @@ impl<'a> Parser<'a> {
         TextPosition::new(self.text, start.line, start.column)
     }
 
-    fn expected(&self, what: &str) -> crate::Error {
+    fn expected(&self, what: &str) -> crate::error::Error {
         let found = match self.peek() {
             Token::EOF => "the text ends".to_owned(),
             token => format!("{} was found", shown(&token.to_string())),
@@ -217,7 +217,7 @@ impl<'a> Parser<'a> {
         self.here().error(format!("{what} is expected, {found}"))
     }
 
-    fn unsupported(&self, what: &str) -> crate::Error {
+    fn unsupported(&self, what: &str) -> crate::error::Error {
         self.here().error(format!("{what} not part of this language (see docs/predicates.md)"))
     }
 

@@ -13,7 +13,7 @@ use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
 use super::partition::Source;
-use super::{Hits, IndexContext, RowGroups, hash};
+use super::{Hits, IndexContext, KeyRows, hash};
 use crate::columns::Column;
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ pub(super) struct BytesIndex {
     /// The key column of the build, where the table does not hold the keys.
     pub(super) column: Option<Column>,
     /// The groups of the build, to find a row of a group in `column`.
-    pub(super) groups: RowGroups,
+    pub(super) groups: KeyRows,
 }
 
 /// One table type for each number of 32-bit lanes per key.
@@ -231,7 +231,7 @@ impl BytesIndex {
         column: &ArrayRef,
         nulls_equal: bool,
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize, u32)> {
+    ) -> Result<(Self, KeyRows, usize, u32)> {
         let (rows, nulls, collide) = (column.len(), null_rows(column), context.config.collide);
         let nulls = nulls.as_ref();
         let bytes = Bytes::of(column);
@@ -297,7 +297,7 @@ struct LongProbe<'a> {
     table: &'a FrozenTable<1>,
     seed: u64,
     build: Bytes<'a>,
-    groups: &'a RowGroups,
+    groups: &'a KeyRows,
 }
 
 impl ProbeChunk for LongProbe<'_> {

@@ -7,7 +7,7 @@ use super::fixed_width::{Plain, Values, Words, null_rows, range};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
 use super::ranked_bits::{Bits, RankedBits, rank};
-use super::{Hits, IndexContext, NONE, RowGroups, step_counter};
+use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
 use crate::error::Result;
 
 /// A bitmap from the smallest to the largest key.
@@ -75,7 +75,7 @@ impl DenseIndex {
         nulls_equal: bool,
         chunk: &mut KeyChunk,
         context: &mut IndexContext<'_>,
-    ) -> Result<Option<(Self, RowGroups, usize, u32)>> {
+    ) -> Result<Option<(Self, KeyRows, usize, u32)>> {
         if context.config.perfect_hash_min_density > 1.0 {
             return Ok(None);
         }
@@ -116,16 +116,16 @@ impl DenseIndex {
             && for_each_chunk(&this.words, columns, context, chunk, |chunk| {
                 chunk.live_words().iter().all(|&word| ascending(word))
             })? {
-            RowGroups::Identity
+            KeyRows::Identity
         } else if values == survey.rows && nulls.is_none() {
             let mut unique: Vec<u32> = admitted(context.retained, values)?;
             this.for_each_group(columns, context, chunk, |row, group| unique[group as usize] = row)?;
             match unique.iter().zip(0..).all(|(&row, group)| row == group) {
                 true => {
                     release(context.retained, unique);
-                    RowGroups::Identity
+                    KeyRows::Identity
                 }
-                false => RowGroups::Unique { rows: unique.into() },
+                false => KeyRows::Unique { rows: unique.into() },
             }
         } else {
             let mut group_of: Vec<u32> = admitted(context.scratch, rows)?;
@@ -136,7 +136,7 @@ impl DenseIndex {
                     *group = null_group;
                 }
             }
-            let groups = RowGroups::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
+            let groups = KeyRows::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
             release(context.scratch, group_of);
             groups
         };

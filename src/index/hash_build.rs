@@ -11,14 +11,14 @@ use super::hash::{SEEDS, seed};
 use super::key_chunk::KeyChunk;
 use super::partition::{AllRows, Distinct, LARGE_PARTITION_ROWS, Source, Spread, identity, seem_distinct};
 use super::ranked_bits::{Bits, RankedBits};
-use super::{IndexContext, NONE, RowGroups};
+use super::{IndexContext, KeyRows, NONE};
 use crate::error::{Error, Result, internal_err};
 
 /// The table and the groups of a build.
 pub(super) struct Built<const L: usize> {
     pub(super) table: FrozenTable<L>,
     pub(super) seed: u64,
-    pub(super) groups: RowGroups,
+    pub(super) groups: KeyRows,
     pub(super) num_keys: usize,
     /// Group of the rows whose only key is null, or `NONE`.
     pub(super) null_group: u32,
@@ -50,13 +50,7 @@ pub(super) fn build<const L: usize>(
             let table = unless_exhausted(freeze(&all, |row| row, buckets_per_key, false, context))?;
             context.scratch.shrink(morsel);
             if let Some(table) = table {
-                return Ok(Built {
-                    table,
-                    seed: seed(0),
-                    groups: RowGroups::Identity,
-                    num_keys: rows,
-                    null_group: NONE,
-                });
+                return Ok(Built { table, seed: seed(0), groups: KeyRows::Identity, num_keys: rows, null_group: NONE });
             }
         } else if let Some(keys) = Distinct::partition_evenly(source, seed(0), rows, rows - null_count, context)? {
             let ranked =
@@ -147,7 +141,7 @@ fn finish<const L: usize>(
 ) -> Result<Built<L>> {
     let num_keys = distinct.len() + usize::from(first_null.is_some());
     let first_of = distinct.into_first_of(context);
-    let (mut groups, mut null_group) = (RowGroups::Identity, first_null.map_or(NONE, |row| row as u32));
+    let (mut groups, mut null_group) = (KeyRows::Identity, first_null.map_or(NONE, |row| row as u32));
     if let Some(ranks) = ranks {
         null_group = first_null.map_or(NONE, |row| ranks.rank(row as u64).1);
         groups = row_groups(&ranks, first_of, group_nulls, rows, num_keys, context)?;
@@ -181,16 +175,16 @@ fn row_groups(
     rows: usize,
     num_keys: usize,
     context: &mut IndexContext<'_>,
-) -> Result<RowGroups> {
+) -> Result<KeyRows> {
     let null_count = group_nulls.map_or(0, NullBuffer::null_count);
     if first_of.is_none() && null_count < 2 {
         // Every key is in one row, and some rows are in no group.
         if ranks.iter().zip(0..).all(|(row, group)| row == group) {
-            return Ok(RowGroups::Identity);
+            return Ok(KeyRows::Identity);
         }
         let mut unique = with_capacity(context.retained, num_keys)?;
         unique.extend(ranks.iter().map(|row| row as u32));
-        return Ok(RowGroups::Unique { rows: unique.into() });
+        return Ok(KeyRows::Unique { rows: unique.into() });
     }
     let mut group_of = match first_of {
         Some(first_of) => first_of,
@@ -210,7 +204,7 @@ fn row_groups(
         let (is_first, group) = ranks.rank((*first).into());
         *first = if is_first { group } else { NONE };
     }
-    let groups = RowGroups::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
+    let groups = KeyRows::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
     release(context.scratch, group_of);
     Ok(groups)
 }

@@ -12,7 +12,7 @@ use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
 use super::partition::Source;
-use super::{Hits, IndexContext, RowGroups};
+use super::{Hits, IndexContext, KeyRows};
 use crate::error::Result;
 
 /// With more buckets, more of the keys that are not indexed are recognised by the directory alone. Each takes 8 bytes.
@@ -75,7 +75,7 @@ impl HashedIndex {
         columns: &[ArrayRef],
         nulls_equal: bool,
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize, u32)> {
+    ) -> Result<(Self, KeyRows, usize, u32)> {
         // A packed word has a code for null where null equals null.
         let nulls = if let Words::Single = words { null_rows(&columns[0]) } else { None };
         let source = WordKeys { words: &words, columns };

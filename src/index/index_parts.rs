@@ -17,7 +17,7 @@ use super::key_chunk::KeyChunk;
 use super::key_index::Kind;
 use super::ranked_bits::RankedBits;
 use super::rows_index::{Encoder, Keys, RowsIndex};
-use super::{IndexKind, KeyIndex, NONE, RowGroups};
+use super::{IndexKind, KeyIndex, KeyRows, NONE};
 use crate::cancel::Cancel;
 use crate::columns::Column;
 use crate::error::{Error, Result};
@@ -59,7 +59,7 @@ pub(crate) struct StoredIndex {
     pub(crate) kind: IndexKind,
     pub(crate) num_keys: usize,
     pub(crate) null_group: u32,
-    /// The variant of [`RowGroups`]: 0 `Identity`, 1 `Unique`, 2 `Runs`, 3 `Csr`.
+    /// The variant of [`KeyRows`]: 0 `Identity`, 1 `Unique`, 2 `Runs`, 3 `Csr`.
     pub(crate) groups: u8,
     /// Further numbers of the index, which and in which order depends on its kind.
     pub(crate) numbers: Vec<u64>,
@@ -78,7 +78,7 @@ pub(crate) struct Indexed<'a> {
 
 impl StoredIndex {
     /// Takes an index and its groups apart. The parts share its buffers.
-    pub(crate) fn of(index: &KeyIndex, groups: &RowGroups) -> Self {
+    pub(crate) fn of(index: &KeyIndex, groups: &KeyRows) -> Self {
         let mut parts = Vec::new();
         let mut table = |directory: &ScalarBuffer<u64>, tuples: &ScalarBuffer<u32>| {
             parts.push((Part::Directory, directory.inner().clone()));
@@ -113,16 +113,16 @@ impl StoredIndex {
             }
         }
         let groups = match groups {
-            RowGroups::Identity => 0,
-            RowGroups::Unique { rows } => {
+            KeyRows::Identity => 0,
+            KeyRows::Unique { rows } => {
                 parts.push((Part::GroupRows, rows.inner().clone()));
                 1
             }
-            RowGroups::Runs { offsets } => {
+            KeyRows::Runs { offsets } => {
                 parts.push((Part::GroupOffsets, offsets.inner().clone()));
                 2
             }
-            RowGroups::Csr { offsets, rows } => {
+            KeyRows::Csr { offsets, rows } => {
                 parts.push((Part::GroupOffsets, offsets.inner().clone()));
                 parts.push((Part::GroupRows, rows.inner().clone()));
                 3
@@ -137,7 +137,7 @@ impl StoredIndex {
     ///
     /// # Errors
     /// [`Error::Execution`] where the parts cannot be an index of such a build, [`Error::Cancelled`].
-    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: Option<&Cancel>) -> Result<(KeyIndex, RowGroups)> {
+    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: Option<&Cancel>) -> Result<(KeyIndex, KeyRows)> {
         let groups = self.restore_groups(of.rows)?;
         if let Some(cancel) = verify {
             check_groups(&groups, self.num_keys, of.rows, cancel)?;
@@ -146,7 +146,7 @@ impl StoredIndex {
         Ok((KeyIndex { kind, num_keys, null_group }, groups))
     }
 
-    fn restore_kind(&self, of: &Indexed<'_>, groups: &RowGroups, verify: Option<&Cancel>) -> Result<Kind> {
+    fn restore_kind(&self, of: &Indexed<'_>, groups: &KeyRows, verify: Option<&Cancel>) -> Result<Kind> {
         let single = of.types.len() == 1;
         let has_null_group = self.null_group != NONE;
         let in_table = self.num_keys.checked_sub(usize::from(has_null_group)).ok_or_else(|| damaged("no keys"))?;
@@ -212,18 +212,18 @@ impl StoredIndex {
         }
     }
 
-    fn restore_groups(&self, rows: usize) -> Result<RowGroups> {
+    fn restore_groups(&self, rows: usize) -> Result<KeyRows> {
         let per_key = |rows: ScalarBuffer<u32>, more: usize| match rows.len() == self.num_keys + more {
             true => Ok(rows),
             false => Err(damaged("groups of another number")),
         };
         Ok(match self.groups {
-            0 if self.num_keys <= rows => RowGroups::Identity,
-            1 => RowGroups::Unique { rows: per_key(self.part(Part::GroupRows)?, 0)? },
-            2 => RowGroups::Runs { offsets: per_key(self.part(Part::GroupOffsets)?, 1)? },
+            0 if self.num_keys <= rows => KeyRows::Identity,
+            1 => KeyRows::Unique { rows: per_key(self.part(Part::GroupRows)?, 0)? },
+            2 => KeyRows::Runs { offsets: per_key(self.part(Part::GroupOffsets)?, 1)? },
             3 => {
                 let offsets = per_key(self.part(Part::GroupOffsets)?, 1)?;
-                RowGroups::Csr { offsets, rows: self.part(Part::GroupRows)? }
+                KeyRows::Csr { offsets, rows: self.part(Part::GroupRows)? }
             }
             _ => return Err(damaged("groups of an unknown form")),
         })
@@ -268,11 +268,7 @@ impl KeyIndex {
     ///
     /// # Errors
     /// [`Error::Execution`] for a key that is encoded differently.
-    pub(crate) fn check_encoding(
-        &self,
-        groups: &RowGroups,
-        key: impl Fn(usize) -> Result<Vec<ArrayRef>>,
-    ) -> Result<()> {
+    pub(crate) fn check_encoding(&self, groups: &KeyRows, key: impl Fn(usize) -> Result<Vec<ArrayRef>>) -> Result<()> {
         const SAMPLES: usize = 8;
         let Kind::Rows(RowsIndex { encoder, keys, .. }) = &self.kind else { return Ok(()) };
         let mut chunk = KeyChunk::default();
@@ -362,7 +358,7 @@ fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: 
     if ends && ascending { Ok(()) } else { Err(damaged("an offset is out of order or out of range")) }
 }
 
-fn check_groups(groups: &RowGroups, keys: usize, rows: usize, cancel: &Cancel) -> Result<()> {
+fn check_groups(groups: &KeyRows, keys: usize, rows: usize, cancel: &Cancel) -> Result<()> {
     let below = |numbers: &[u32], end: usize| {
         let most = |numbers: &[u32]| numbers.iter().fold(0, |most, &row| most.max(row));
         match all_pieces(numbers, (1, 0), cancel, |numbers| (most(numbers) as usize) < end)? {
@@ -371,9 +367,9 @@ fn check_groups(groups: &RowGroups, keys: usize, rows: usize, cancel: &Cancel) -
         }
     };
     match groups {
-        RowGroups::Identity => Ok(()),
-        RowGroups::Unique { rows: first } => below(first, rows),
-        RowGroups::Runs { offsets } => {
+        KeyRows::Identity => Ok(()),
+        KeyRows::Unique { rows: first } => below(first, rows),
+        KeyRows::Runs { offsets } => {
             let begins = offsets.first().map_or(0, |first| first.as_usize());
             let ascending = all_in_order(offsets, cancel, |a, b| a < b)?;
             let end = offsets.last().map_or(0, |last| last.as_usize());
@@ -382,7 +378,7 @@ fn check_groups(groups: &RowGroups, keys: usize, rows: usize, cancel: &Cancel) -
                 false => Err(damaged("an offset is out of order or out of range")),
             }
         }
-        RowGroups::Csr { offsets, rows: all } => {
+        KeyRows::Csr { offsets, rows: all } => {
             check_offsets(offsets, all.len(), true, cancel)?;
             debug_assert_eq!(offsets.len(), keys + 1);
             below(all, rows)

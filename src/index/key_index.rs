@@ -12,7 +12,7 @@ use super::fixed_width::{Words, is_integer_like, is_word, null_rows};
 use super::hashed_index::HashedIndex;
 use super::key_chunk::KeyChunk;
 use super::rows_index::RowsIndex;
-use super::{Hits, NONE, RowGroups};
+use super::{Hits, KeyRows, NONE};
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::error::{Result, internal_err};
@@ -82,7 +82,7 @@ impl KeyIndex {
     /// # Errors
     /// Whatever the memory pool refuses, cancellation, and errors of Arrow. Both reservations are then what they were before.
     #[doc(hidden)]
-    pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
+    pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, KeyRows)> {
         context.cancel.check()?;
         let IndexContext { config, retained, scratch, bounds, cancel } = context;
         let (held, temporary) = (retained.size(), scratch.size());
@@ -103,7 +103,7 @@ impl KeyIndex {
     }
 
     /// Chooses the kind of index, and builds it.
-    fn choose(keys: &[ArrayRef], nulls_equal: &[bool], mut context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
+    fn choose(keys: &[ArrayRef], nulls_equal: &[bool], mut context: IndexContext<'_>) -> Result<(Self, KeyRows)> {
         let Some(first) = keys.first() else { return internal_err!("an index of no key columns") };
         if keys.iter().any(|key| key.len() != first.len()) || first.len() >= NONE as usize {
             return internal_err!("an index of {} rows in {} columns", first.len(), keys.len());

@@ -2,7 +2,7 @@
 //!
 //! [`KeyIndex`] knows keys only. It numbers the distinct indexed keys of a build `0..num_keys`; the number of a key is its
 //! group id. One call looks up a whole range of probe rows and returns the rows whose key is indexed with their group ids.
-//! [`RowGroups`] maps a group id to the build rows that hold its key, in build order. Everything else (duplicates, join types,
+//! [`KeyRows`] maps a group id to the build rows that hold its key, in build order. Everything else (duplicates, join types,
 //! counts, membership) works on group ids, so it is written once for all key types.
 //!
 //! There are four kinds of index ([`IndexKind`]): a bitmap for integers whose range is dense, and three that share one hash
@@ -15,7 +15,6 @@ mod bytes_index;
 mod dense_index;
 mod fixed_width;
 mod frozen_table;
-mod groups;
 mod hash;
 mod hash_build;
 mod hashed_index;
@@ -23,6 +22,7 @@ mod hits;
 mod index_parts;
 mod key_chunk;
 mod key_index;
+mod key_rows;
 mod partition;
 mod ranked_bits;
 mod rows_index;
@@ -31,11 +31,11 @@ mod step_counter;
 mod tests;
 
 pub use allocate::{hash_table_size, scratch_size};
-pub use groups::RowGroups;
 pub use hits::Hits;
 pub(crate) use index_parts::{Indexed, Part, StoredIndex};
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
+pub use key_rows::KeyRows;
 pub use step_counter::probe_steps;
 
-/// Stands for a group id where a row is in no group.
-pub(crate) const NONE: u32 = u32::MAX;
+/// Stands for a group id where a row is in no group, as it stands for a row where there is none.
+pub(crate) use crate::columns::NONE;

@@ -21,7 +21,7 @@ use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
 use super::partition::Source;
-use super::{Hits, IndexContext, NONE, RowGroups, step_counter};
+use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
@@ -279,7 +279,7 @@ impl RowsIndex {
         columns: &[ArrayRef],
         nulls_equal: &[bool],
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize)> {
+    ) -> Result<(Self, KeyRows, usize)> {
         let rows = columns[0].len();
         let encoder = Encoder::new(columns, nulls_equal)?;
         let collide = context.config.collide;
@@ -298,7 +298,7 @@ impl RowsIndex {
         }
         step_counter::count(|| rows + keys.walked);
         release(context.scratch, std::mem::take(&mut keys.slots));
-        let groups = RowGroups::from_group_of(&group_of, keys.len(), context.retained, context.cancel)?;
+        let groups = KeyRows::from_group_of(&group_of, keys.len(), context.retained, context.cancel)?;
         release(context.scratch, group_of);
         let Collected { mut offsets, mut data, .. } = keys;
         let exact = (offsets.len(), data.len());

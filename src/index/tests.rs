@@ -45,7 +45,7 @@ fn build(
     nulls_equal: &[bool],
     config: &Config,
     pool: &Arc<dyn Pool>,
-) -> Result<(KeyIndex, RowGroups)> {
+) -> Result<(KeyIndex, KeyRows)> {
     let mut retained = Reservation::new(pool, "retained");
     let mut scratch = Reservation::new(pool, "scratch");
     let context = IndexContext {
@@ -68,13 +68,13 @@ fn unlimited() -> Arc<dyn Pool> {
     Arc::new(MemoryPool::unlimited())
 }
 
-fn rows_of(groups: &RowGroups, group: u32) -> Vec<u32> {
+fn rows_of(groups: &KeyRows, group: u32) -> Vec<u32> {
     let g = group as usize;
     match groups {
-        RowGroups::Identity => vec![group],
-        RowGroups::Unique { rows } => vec![rows[g]],
-        RowGroups::Runs { offsets } => (offsets[g]..offsets[g + 1]).collect(),
-        RowGroups::Csr { offsets, rows } => rows[offsets[g] as usize..offsets[g + 1] as usize].to_vec(),
+        KeyRows::Identity => vec![group],
+        KeyRows::Unique { rows } => vec![rows[g]],
+        KeyRows::Runs { offsets } => (offsets[g]..offsets[g + 1]).collect(),
+        KeyRows::Csr { offsets, rows } => rows[offsets[g] as usize..offsets[g + 1] as usize].to_vec(),
     }
 }
 
@@ -310,7 +310,7 @@ proptest! {
     }
 }
 
-fn kind_of<const N: usize>(columns: [&ArrayRef; N], config: &Config) -> (IndexKind, RowGroups, usize) {
+fn kind_of<const N: usize>(columns: [&ArrayRef; N], config: &Config) -> (IndexKind, KeyRows, usize) {
     let (index, groups) = build(&columns.map(Arc::clone), &[false; N], config, &unlimited()).unwrap();
     let size = index.memory_size() + groups.memory_size();
     (index.kind(), groups, size)
@@ -335,22 +335,22 @@ fn gcd(a: usize, b: usize) -> usize {
 fn kinds_and_groups() {
     let config = Config::default();
     let ascending = int64((0..5000).map(|i| i * 17));
-    assert!(matches!(kind_of([&ascending], &config), (IndexKind::Dense, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&ascending], &config), (IndexKind::Dense, KeyRows::Identity, _)));
     let runs = int64((0..5000).map(|i| i / 3));
-    assert!(matches!(kind_of([&runs], &config), (IndexKind::Dense, RowGroups::Runs { .. }, _)));
+    assert!(matches!(kind_of([&runs], &config), (IndexKind::Dense, KeyRows::Runs { .. }, _)));
     let sparse = int64(shuffled(5000).map(|i| i * 1_000_003));
-    assert!(matches!(kind_of([&sparse], &config), (IndexKind::Hashed, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
     let off = Config { perfect_hash_min_density: 1.5, ..Config::default() };
-    assert!(matches!(kind_of([&runs], &off), (IndexKind::Hashed, RowGroups::Runs { .. }, _)));
+    assert!(matches!(kind_of([&runs], &off), (IndexKind::Hashed, KeyRows::Runs { .. }, _)));
     let text = arrow_cast::cast(&sparse, &DataType::Utf8).unwrap();
-    assert!(matches!(kind_of([&text], &config), (IndexKind::Bytes, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&text], &config), (IndexKind::Bytes, KeyRows::Identity, _)));
     let small = int64(shuffled(5000).map(|i| i % 50));
-    assert!(matches!(kind_of([&small, &small], &config), (IndexKind::Dense, RowGroups::Csr { .. }, _)));
-    assert!(matches!(kind_of([&small, &sparse], &config), (IndexKind::Hashed, RowGroups::Identity, _)));
-    assert!(matches!(kind_of([&small, &text], &config), (IndexKind::Rows, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&small, &small], &config), (IndexKind::Dense, KeyRows::Csr { .. }, _)));
+    assert!(matches!(kind_of([&small, &sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&small, &text], &config), (IndexKind::Rows, KeyRows::Identity, _)));
     // Ranges of 2^64 - 1 each do not pack.
     let wide = int64([i64::MIN, i64::MAX].into_iter());
-    assert!(matches!(kind_of([&wide, &wide], &config), (IndexKind::Rows, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&wide, &wide], &config), (IndexKind::Rows, KeyRows::Identity, _)));
 }
 
 /// Bytes per row that are retained beyond the data, for numbers of rows around powers of two; and per duplicate row.

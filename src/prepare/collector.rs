@@ -15,7 +15,7 @@ use crate::columns::Bounds;
 use crate::columns::concat;
 use crate::columns::copy_size::copy_bound_of_column;
 use crate::error::{Error, Result, plan_err};
-use crate::index::{IndexContext, IndexKind, KeyIndex, RowGroups};
+use crate::index::{IndexContext, IndexKind, KeyIndex, KeyRows};
 use crate::memory::{Pool, RangeCounter, Reservation, ReturnsToSystem};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
@@ -69,7 +69,7 @@ pub(crate) enum Origin {
 }
 
 /// An index with its groups, and the bounds of each key.
-type Indexed = ((KeyIndex, RowGroups), Vec<Option<Bounds>>);
+type Indexed = ((KeyIndex, KeyRows), Vec<Option<Bounds>>);
 
 /// What was pushed, and its charge.
 #[derive(Debug)]

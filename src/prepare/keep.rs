@@ -9,7 +9,7 @@ use crate::cancel::Cancel;
 use crate::columns::copy_size::gather_bound;
 use crate::columns::{Selection, Share, gather_shared};
 use crate::error::Result;
-use crate::index::RowGroups;
+use crate::index::KeyRows;
 use crate::memory::{RangeCounter, Reservation};
 
 /// Rows between two looks at the stop signal.
@@ -40,7 +40,7 @@ impl fmt::Display for Keep {
 
 impl Keep {
     /// The build row of `group` that stays; the first one for `All`.
-    pub(crate) fn row(self, groups: &RowGroups, group: u32) -> u32 {
+    pub(crate) fn row(self, groups: &KeyRows, group: u32) -> u32 {
         match self {
             Keep::All | Keep::First => groups.first_row(group),
             Keep::Last => groups.last_row(group),
@@ -52,7 +52,7 @@ impl Keep {
     pub(crate) fn copy(
         self,
         (rows, held): (RecordBatch, usize),
-        (groups, num_keys): (&RowGroups, usize),
+        (groups, num_keys): (&KeyRows, usize),
         reservation: &mut Reservation,
         cancel: &Cancel,
     ) -> Result<RecordBatch> {

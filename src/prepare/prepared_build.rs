@@ -16,7 +16,7 @@ use crate::columns::Bounds;
 use crate::columns::Column;
 use crate::error::{Error, Result};
 use crate::file::Mapped;
-use crate::index::{IndexKind, KeyIndex, NONE, RowGroups};
+use crate::index::{IndexKind, KeyIndex, KeyRows, NONE};
 use crate::memory::{Reservation, ReturnsToSystem};
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
@@ -31,7 +31,7 @@ pub struct PreparedBuild {
     rows: OnceLock<RecordBatch>,
     has_null_key: OnceLock<bool>,
     index: KeyIndex,
-    groups: RowGroups,
+    groups: KeyRows,
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
     fingerprint: OnceLock<u128>,
@@ -64,7 +64,7 @@ pub(crate) struct MappedBuild {
     pub(crate) rows_bytes: usize,
     pub(crate) has_null_key: bool,
     pub(crate) index: KeyIndex,
-    pub(crate) groups: RowGroups,
+    pub(crate) groups: KeyRows,
     pub(crate) bounds: Vec<Option<Bounds>>,
     pub(crate) membership: Membership,
     pub(crate) fingerprint: u128,
@@ -94,7 +94,7 @@ impl PreparedBuild {
     pub(crate) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
-        (index, groups): (KeyIndex, RowGroups),
+        (index, groups): (KeyIndex, KeyRows),
         bounds: Vec<Option<Bounds>>,
         config: &Config,
         reservation: Reservation,
@@ -337,7 +337,7 @@ impl PreparedBuild {
     }
 
     /// The build rows of each group of the index.
-    pub fn groups(&self) -> &RowGroups {
+    pub fn groups(&self) -> &KeyRows {
         &self.groups
     }
 
