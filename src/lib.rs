@@ -20,15 +20,16 @@ pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexKind, KeyIndex, KeyRows};
-pub use join::{Estimate, ExplainFormat, JoinType, PartitionMode, Properties, Statistics, Validate};
+pub use join::{
+    Estimate, ExplainFormat, JoinKey, JoinOptions, JoinSpec, JoinType, PartitionMode, ProjectedColumn, Properties,
+    Statistics, Validate,
+};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
     BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
 };
-pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe};
-pub use run::{
-    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, ProjectedColumn, RunOptions, Source,
-};
+pub use probe::{Keys, Lookup, MapLookup, Metrics};
+pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream, Probe, RunOptions, Source, join};
 
 /// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
 #[doc(hidden)]

@@ -350,7 +350,7 @@ fn filters_are_over_the_probe_keys() {
     let moved = Arc::new(Schema::new(["z", "a"].map(|name| Field::new(name, DataType::Int64, true)).to_vec()));
     assert_refused(task.to_builder().probe(moved).build().unwrap_err());
     let mut changed = task.clone();
-    changed.on = vec![(0, 1)];
+    changed.spec.on = vec![(0, 1)];
     assert_refused(changed.execute(0, &RunOptions::default()).unwrap_err());
     assert!(task.to_builder().probe(source(&both)).build().is_ok());
     let unknown = DynamicFilter::try_new(both.schema(), ["nope"]).unwrap_err().to_string();
@@ -422,7 +422,7 @@ fn runs_that_share_a_filter_at_a_time_test_their_union() {
     let mut changed = task(&two).to_builder().probe(scanned).build().unwrap();
     drain(&changed);
     assert_eq!(*kept.lock().unwrap(), [false, true, false]);
-    changed.join_type = JoinType::ProbeAnti;
+    changed.spec.join_type = JoinType::ProbeAnti;
     drain(&changed);
     assert_eq!(*kept.lock().unwrap(), [true; 3]);
 }

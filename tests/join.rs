@@ -536,19 +536,22 @@ fn names_follow_a_replaced_source() {
     let columns = vec![ProjectedColumn::Probe("key".to_owned()), ProjectedColumn::Build("payload".to_owned())];
     let join = HashJoin::builder(build, schema.clone()).on([("key", "key")]).projected(Some(columns)).build().unwrap();
     let carried = HashJoin::from_bytes(&join.to_bytes().unwrap()).unwrap();
-    assert_eq!(carried.on, [(0, 0)]);
+    assert_eq!(carried.spec.on, [(0, 0)]);
     for join in [join.clone(), carried.to_builder().build_source(join.build_source().clone()).build().unwrap()] {
         let moved = join.to_builder().probe(Source::from_batches(turned.clone(), other.clone())).build().unwrap();
-        assert_eq!((moved.on.as_slice(), moved.projection.as_deref()), ([(0, 1)].as_slice(), Some([3, 1].as_slice())));
+        assert_eq!(
+            (moved.spec.on.as_slice(), moved.spec.projection.as_deref()),
+            ([(0, 1)].as_slice(), Some([3, 1].as_slice()))
+        );
         let out = moved.execute(0, &RunOptions::default()).unwrap().next().unwrap().unwrap();
         assert_eq!((key_at(out.column(0), 0), key_at(out.column(1), 0), out.num_rows()), (Some(2), Some(1), 1));
         let embedded =
             moved.with_embedded_projection(&[1, 0]).unwrap().to_builder().probe(schema.clone()).build().unwrap();
-        assert_eq!(embedded.projection.as_deref(), Some([1, 2].as_slice()));
+        assert_eq!(embedded.spec.projection.as_deref(), Some([1, 2].as_slice()));
     }
     // What a public field is set to is a position.
     let mut changed = join.clone();
-    changed.projection = Some(vec![1, 3]);
+    changed.spec.projection = Some(vec![1, 3]);
     let error = changed.to_builder().probe(turned.clone()).build().unwrap_err().to_string();
     assert!(error.contains("column 3 of the projection is given by position"), "{error}");
     let by_position = HashJoin::builder(schema.clone(), schema.clone()).on([(0, 0)]).build().unwrap();

@@ -169,7 +169,7 @@ fn projection_pushdown_preserves_rows() {
         let expected: Vec<_> = all.iter().map(|row| vec![row[width - 1], row[0]]).collect();
         assert_eq!(cells(&run(&projected)), expected, "{kind}");
         let again = projected.clone().with_embedded_projection(&[1]).unwrap();
-        assert_eq!(again.projection, Some(vec![projected.projection.as_ref().unwrap()[1]]));
+        assert_eq!(again.spec.projection, Some(vec![projected.spec.projection.as_ref().unwrap()[1]]));
         assert_eq!(cells(&run(&again)), all.iter().map(|row| vec![row[0]]).collect::<Vec<_>>(), "{kind}");
         let nothing = run(&again.with_embedded_projection(&[]).unwrap());
         assert_eq!(nothing.iter().map(RecordBatch::num_rows).sum::<usize>(), all.len(), "{kind}");
@@ -436,20 +436,24 @@ fn revalidates_public_keys_at_execution() {
         task.schema().err().map(|error| error.to_string())
     };
     let mismatch = "does not match schema, keys or null equality";
-    changed(&|task| task.on = vec![(1, 0)], mismatch);
-    changed(&|task| task.on = vec![(0, 0), (1, 1)], "2 key pairs need as many null equalities");
-    changed(&|task| task.on = vec![(0, 9)], "outside of 2 build and 2 probe columns");
-    changed(&|task| task.null_equality = vec![NullEquality::NullEqualsNull], mismatch);
-    changed(&|task| task.mode = PartitionMode::Partitioned, "mode is Partitioned");
-    changed(&|task| task.null_aware = true, "needs an anti join");
-    changed(&|task| task.projection = Some(vec![usize::MAX]), "projection names column");
-    assert!(changed(&|task| task.on = vec![], "at least one key pair").unwrap().contains("at least one key pair"));
+    changed(&|task| task.spec.on = vec![(1, 0)], mismatch);
+    changed(&|task| task.spec.on = vec![(0, 0), (1, 1)], "2 key pairs need as many null equalities");
+    changed(&|task| task.spec.on = vec![(0, 9)], "outside of 2 build and 2 probe columns");
+    changed(&|task| task.spec.null_equality = vec![NullEquality::NullEqualsNull], mismatch);
+    changed(&|task| task.spec.mode = PartitionMode::Partitioned, "mode is Partitioned");
+    changed(&|task| task.spec.null_aware = true, "needs an anti join");
+    changed(&|task| task.spec.projection = Some(vec![usize::MAX]), "projection names column");
+    assert!(changed(&|task| task.spec.on = vec![], "at least one key pair").unwrap().contains("at least one key pair"));
+    // A spec of other sides, whose positions would be those of other columns.
+    let wider = Arc::new(Schema::new([schema().fields().to_vec(), schema().fields().to_vec()].concat()));
+    let other = HashJoin::builder(schema(), wider).on([(0, 3)]).build().unwrap();
+    changed(&|task| task.spec = other.spec.clone(), "make a new join");
     assert_eq!(rows(&run(&attached)).len(), 2);
 
     // The partition counts of an ordinary join too: partitions must not be left out in silence.
     let mut ordinary =
         HashJoin::builder(source(&[&[(1, 2)], &[(2, 1)]]), source(&[&[(2, 20)]])).on([("key", "key")]).build().unwrap();
-    ordinary.mode = PartitionMode::Partitioned;
+    ordinary.spec.mode = PartitionMode::Partitioned;
     assert_plan_error(ordinary.execute(0, &options), "as many build as probe partitions");
 }
 
@@ -468,7 +472,7 @@ fn rejects_view_payload_before_consumption() {
     let maps = Arc::new(Schema::new(vec![int("payload"), Field::new("tags", map, true)]));
     assert_plan_error(HashJoin::builder(maps.clone(), maps.clone()).on([("tags", "tags")]).build(), "has type Map");
     let mut join = HashJoin::builder(maps.clone(), maps.clone()).on([("payload", "payload")]).build().unwrap();
-    join.on = vec![(1, 1)];
+    join.spec.on = vec![(1, 1)];
     let refused = join.prepare_build(untouched(&maps), &pool, Config::default());
     assert_plan_error(refused, "key column \"tags\" has type Map");
     assert_eq!(pool.reserved(), 0);
@@ -854,8 +858,8 @@ proptest! {
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let fields = |join: &HashJoin| {
-            let keys = (join.on.clone(), join.null_equality.clone(), join.join_type, join.null_aware);
-            (keys, join.filter.clone(), join.projection.clone(), join.limit, join.mode, join.validate)
+            let keys = (join.spec.on.clone(), join.spec.null_equality.clone(), join.spec.join_type, join.spec.null_aware);
+            (keys, join.spec.filter.clone(), join.spec.projection.clone(), join.spec.limit, join.spec.mode, join.spec.validate)
         };
         let bytes = join.to_bytes().unwrap();
         let back = HashJoin::from_bytes(&bytes).unwrap();

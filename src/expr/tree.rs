@@ -363,7 +363,6 @@ impl Expr {
     }
 
     /// Whether some column is named by its position, which changes where columns are left out.
-    #[cfg(feature = "python")]
     pub(crate) fn has_positions(&self) -> bool {
         self.walk().any(|expr| matches!(expr, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. })))
     }

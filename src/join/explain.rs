@@ -1,127 +1,119 @@
 //! A join as text.
 
+use std::fmt::Display;
+
+use arrow_schema::SchemaRef;
+
+use super::declared::{Declared, Sides};
+use super::spec::JoinSpec;
 use super::validate::Validate;
 use crate::columns::position;
 use crate::expr::{ColumnId, ColumnRef, Side};
 use crate::prepare::NullEquality;
-use crate::run::HashJoin;
-use crate::run::Source;
 
-/// How [`HashJoin::explain`] writes a join.
+/// How [`HashJoin::explain`](crate::HashJoin::explain) writes a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ExplainFormat {
-    /// One line: the join and what was chosen for it.
+    /// One line: the join and its options.
     #[default]
     Indent,
-    /// A drawing: what was chosen, one a line, and both inputs below.
+    /// A drawing: the options, one a line, and both inputs below.
     Tree,
 }
 
-impl HashJoin {
-    /// The join as text. It says what is set, also where that is not valid any more.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use arrow_schema::{DataType, Field, Schema};
-    /// use prejoin::{ExplainFormat, HashJoin};
-    ///
-    /// let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
-    /// let join = HashJoin::builder(schema.clone(), schema).on([("id", "id")]).limit(Some(10)).build()?;
-    /// assert_eq!(
-    ///     join.explain(ExplainFormat::Indent),
-    ///     "HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.id, probe.id)], limit=10, \
-    ///      null_equality=NullEqualsNothing"
-    /// );
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn explain(&self, format: ExplainFormat) -> String {
-        let parts = self.parts();
-        let lines = match format {
-            ExplainFormat::Indent => vec![format!("HashJoin: {}", parts.join(", "))],
-            ExplainFormat::Tree => {
-                let mut lines = vec!["HashJoin".to_owned()];
-                lines.extend(parts.iter().map(|part| format!("│   {part}")));
-                lines.push(format!("├── build: {}", describe(self.build_source())));
-                lines.push(format!("└── probe: {}", describe(self.probe_source())));
-                lines
-            }
-        };
-        lines.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n")
+/// The join as text. See [`HashJoin::explain`](crate::HashJoin::explain).
+pub(crate) fn explain(
+    spec: &JoinSpec,
+    sides: Sides<'_>,
+    dynamic_filter: Option<&dyn Display>,
+    format: ExplainFormat,
+) -> String {
+    let mut options = options(spec);
+    if let Some(filter) = dynamic_filter {
+        options.push(format!("dynamic_filter={filter}"));
     }
-
-    fn parts(&self) -> Vec<String> {
-        let (build, probe) = (self.build_source().schema().fields().len(), self.probe_source().schema().fields().len());
-        let column = |side| move |position| self.column(side, position);
-        let pair =
-            |(b, p): (usize, usize)| format!("({}, {})", self.column(Side::Build, b), self.column(Side::Probe, p));
-        let mut parts = vec![
-            format!("mode={}", self.mode),
-            format!("join_type={}", self.join_type),
-            format!("on=[{}]", self.pairs().map(pair).collect::<Vec<_>>().join(", ")),
-        ];
-        if let Some(filter) = &self.filter {
-            parts.push(format!("filter={filter}"));
-        }
-        if let Some(projection) = &self.projection {
-            let name = |&position: &usize| match position {
-                p if p < build => column(Side::Build)(p),
-                p if p == build + probe => "mark".to_owned(),
-                p => column(Side::Probe)(p - build),
+    if let Some(prepared) = sides.attached {
+        options.push(format!("prepared_build={} rows", prepared.num_rows()));
+    }
+    let lines = match format {
+        ExplainFormat::Indent => vec![format!("HashJoin: {}", options.join(", "))],
+        ExplainFormat::Tree => {
+            let build = match sides.attached {
+                Some(_) => format!("Placeholder, columns=[{}]", columns(spec.build_schema())),
+                None => source(spec.build_schema(), sides.build),
             };
-            parts.push(format!("projection=[{}]", list(projection, name)));
+            let mut lines = vec!["HashJoin".to_owned()];
+            lines.extend(options.iter().map(|option| format!("│   {option}")));
+            lines.push(format!("├── build: {build}"));
+            lines.push(format!("└── probe: {}", source(spec.probe_schema(), sides.probe)));
+            lines
         }
-        if let Some(limit) = self.limit {
-            parts.push(format!("limit={limit}"));
-        }
-        if self.null_aware {
-            parts.push("null_aware=true".to_owned());
-        }
-        if self.validate != Validate::default() {
-            parts.push(format!("validate={}", self.validate));
-        }
-        parts.push(match self.null_equality.as_slice() {
-            [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("null_equality={first:?}"),
-            each => format!("null_equality=[{}]", list(each, |each: &NullEquality| format!("{each:?}"))),
-        });
-        if let Some(filter) = self.dynamic_filter() {
-            parts.push(format!("dynamic_filter={filter}"));
-        }
-        if let Some(prepared) = self.prepared_build() {
-            parts.push(format!("prepared_build={} rows", prepared.num_rows()));
-        }
-        parts
-    }
-
-    /// A column by name, or by position where its name is not unique.
-    fn column(&self, side: Side, i: usize) -> String {
-        let source = match side {
-            Side::Build => self.build_source(),
-            Side::Probe => self.probe_source(),
-        };
-        let name = source.schema().fields().get(i).map(|field| field.name());
-        let id = match name.filter(|name| position(source.schema(), name, "").is_ok()) {
-            Some(name) => ColumnId::Name(name.clone()),
-            None => ColumnId::Position(i),
-        };
-        ColumnRef { side: Some(side), id, at: None }.to_string()
-    }
+    };
+    lines.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n")
 }
 
-fn describe(source: &Source) -> String {
-    let columns = list(source.schema().fields(), |field| format!("{}: {}", field.name(), field.data_type()));
-    if source.is_placeholder() {
-        return format!("Placeholder, columns=[{columns}]");
+fn options(spec: &JoinSpec) -> Vec<String> {
+    let build_column = |i| column(Side::Build, spec.build_schema(), i);
+    let probe_column = |i| column(Side::Probe, spec.probe_schema(), i);
+    let pair = |(b, p): (usize, usize)| format!("({}, {})", build_column(b), probe_column(p));
+    let mut options = vec![
+        format!("mode={}", spec.mode),
+        format!("join_type={}", spec.join_type),
+        format!("on=[{}]", spec.pairs().map(pair).collect::<Vec<_>>().join(", ")),
+    ];
+    if let Some(filter) = &spec.filter {
+        options.push(format!("filter={filter}"));
     }
-    let mut text = format!("Source, partitions={}, columns=[{columns}]", source.partitions());
-    if let Some(rows) = source.num_rows() {
+    if let Some(projection) = &spec.projection {
+        let (builds, probes) = (spec.build_schema().fields().len(), spec.probe_schema().fields().len());
+        let name = |&position: &usize| match position {
+            p if p < builds => build_column(p),
+            p if p == builds + probes => "mark".to_owned(),
+            p => probe_column(p - builds),
+        };
+        options.push(format!("projection=[{}]", list(projection, name)));
+    }
+    if let Some(limit) = spec.limit {
+        options.push(format!("limit={limit}"));
+    }
+    if spec.null_aware {
+        options.push("null_aware=true".to_owned());
+    }
+    if spec.validate != Validate::default() {
+        options.push(format!("validate={}", spec.validate));
+    }
+    options.push(match spec.null_equality.as_slice() {
+        [first, rest @ ..] if rest.iter().all(|other| other == first) => format!("null_equality={first:?}"),
+        each => format!("null_equality=[{}]", list(each, |each: &NullEquality| format!("{each:?}"))),
+    });
+    options
+}
+
+/// A column by name, or by position where its name is not unique.
+fn column(side: Side, schema: &SchemaRef, i: usize) -> String {
+    let name = schema.fields().get(i).map(|field| field.name());
+    let id = match name.filter(|name| position(schema, name, "").is_ok()) {
+        Some(name) => ColumnId::Name(name.clone()),
+        None => ColumnId::Position(i),
+    };
+    ColumnRef { side: Some(side), id, at: None }.to_string()
+}
+
+fn columns(schema: &SchemaRef) -> String {
+    list(schema.fields(), |field| format!("{}: {}", field.name(), field.data_type()))
+}
+
+fn source(schema: &SchemaRef, declared: &Declared) -> String {
+    let mut text = format!("Source, partitions={}, columns=[{}]", declared.partitions, columns(schema));
+    if let Some(rows) = declared.rows {
         text += &format!(", rows={rows}");
     }
-    if !source.ordering().is_empty() {
-        let name = |&position: &usize| match source.schema().fields().get(position) {
+    if !declared.ordering.is_empty() {
+        let name = |&position: &usize| match schema.fields().get(position) {
             Some(field) => field.name().clone(),
             None => position.to_string(),
         };
-        text += &format!(", ordered_by=[{}]", list(source.ordering(), name));
+        text += &format!(", ordered_by=[{}]", list(&declared.ordering, name));
     }
     text
 }

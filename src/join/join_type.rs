@@ -40,6 +40,21 @@ impl JoinType {
         Self::BuildAnti,
     ];
 
+    /// The word for it in Python's `how=`, which error texts use.
+    pub(crate) fn how(self) -> &'static str {
+        match self {
+            Self::Inner => "inner",
+            Self::ProbeOuter => "left",
+            Self::BuildOuter => "right",
+            Self::FullOuter => "full",
+            Self::ProbeSemi => "semi",
+            Self::ProbeAnti => "anti",
+            Self::ProbeMark => "mark",
+            Self::BuildSemi => "build_semi",
+            Self::BuildAnti => "build_anti",
+        }
+    }
+
     /// Matching pairs come out.
     pub(crate) fn pairs(self) -> bool {
         matches!(self, Self::Inner | Self::ProbeOuter | Self::BuildOuter | Self::FullOuter)

@@ -38,9 +38,9 @@ impl OutputColumn {
     }
 }
 
-/// What an output column is made from while probe rows are at hand.
+/// What an output column of rows that were found by probing is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ColumnOrigin {
     /// Copied from the build side.
     Build(usize),
     /// Copied from the probe side.
@@ -57,7 +57,7 @@ pub(crate) struct Output {
     pub(crate) schema: SchemaRef,
     pub(crate) columns: Vec<OutputColumn>,
     /// One per column.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) origins: Vec<ColumnOrigin>,
 }
 
 /// The name of the column that a mark join adds.
@@ -122,16 +122,16 @@ impl Output {
         // The probe side's schema metadata wins, as that of the side that streams.
         let mut metadata = build.metadata().clone();
         metadata.extend(probe.metadata().iter().map(|(key, value)| (key.clone(), value.clone())));
-        let sources = sources(join_type, build, probe, on, &columns);
-        Ok(Self { schema: Arc::new(Schema::new_with_metadata(fields, metadata)), columns, sources })
+        let origins = origins(join_type, build, probe, on, &columns);
+        Ok(Self { schema: Arc::new(Schema::new_with_metadata(fields, metadata)), columns, origins })
     }
 }
 
 impl Output {
     /// The columns of the build side that are copied from, some more than once.
     pub(crate) fn build_columns(&self, join_type: JoinType) -> impl Iterator<Item = usize> + '_ {
-        let beside_matches = self.sources.iter().filter_map(|source| match *source {
-            Source::Build(column) => Some(column),
+        let beside_matches = self.origins.iter().filter_map(|origin| match *origin {
+            ColumnOrigin::Build(column) => Some(column),
             _ => None,
         });
         let of_rest = self.columns.iter().filter_map(move |column| match *column {
@@ -143,7 +143,7 @@ impl Output {
         beside_matches.chain(of_rest)
     }
 
-    /// The same columns under other names.
+    /// The same columns with other names.
     pub(crate) fn with_names(mut self, names: &[String]) -> Result<Self> {
         if names.len() != self.columns.len() {
             return plan_err!("{} names were given for {} output columns", names.len(), self.columns.len());
@@ -174,28 +174,28 @@ pub(crate) fn extended(field: &FieldRef, nullable: bool, by: impl Display) -> Re
     })
 }
 
-fn sources(
+fn origins(
     join_type: JoinType,
     build: &SchemaRef,
     probe: &SchemaRef,
     on: &[(usize, usize)],
     columns: &[OutputColumn],
-) -> Vec<Source> {
+) -> Vec<ColumnOrigin> {
     // Every build row in the output of these kinds stands beside the probe row that matched it.
     let matched = matches!(join_type, JoinType::Inner | JoinType::BuildOuter);
-    let source = |column: OutputColumn| match column {
+    let origin = |column: OutputColumn| match column {
         // Reading the key from the probe row is sequential, from the build row random.
         OutputColumn::Build(i) => on
             .iter()
             .find(|&&(key, from)| {
                 matched && key == i && copies(build.field(key).data_type(), probe.field(from).data_type())
             })
-            .map_or(Source::Build(i), |&(_, from)| Source::Probe(from)),
-        OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => Source::Probe(i),
-        OutputColumn::Mark => Source::Mark,
+            .map_or(ColumnOrigin::Build(i), |&(_, from)| ColumnOrigin::Probe(from)),
+        OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => ColumnOrigin::Probe(i),
+        OutputColumn::Mark => ColumnOrigin::Mark,
     };
-    let direct: Vec<Source> = columns.iter().map(|&column| source(column)).collect();
-    let earlier = |i: usize| direct[..i].iter().position(|&earlier| earlier == direct[i]).map(Source::Output);
+    let direct: Vec<ColumnOrigin> = columns.iter().map(|&column| origin(column)).collect();
+    let earlier = |i: usize| direct[..i].iter().position(|&earlier| earlier == direct[i]).map(ColumnOrigin::Output);
     (0..direct.len()).map(|i| earlier(i).unwrap_or(direct[i])).collect()
 }
 

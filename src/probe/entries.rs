@@ -106,20 +106,20 @@ impl Entries {
 
 /// Candidates of one probe row, all of them of one key.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct RowCandidates {
     /// The probe row.
     pub(crate) row: u32,
     pub(crate) group: u32,
     /// Build rows of the group that came before.
     pub(crate) skip: usize,
     pub(crate) take: usize,
-    /// What `take` is but for the last run of a row.
+    /// What `take` is but for the last candidates of a row.
     pub(crate) size: usize,
 }
 
 /// What becomes an entry.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct EntryShape {
     /// One entry per build row of the key (true), or one per probe row that hits.
     pub(crate) expand: bool,
     /// Probe rows that miss give an entry too.
@@ -128,8 +128,8 @@ pub(crate) struct Shape {
     pub(crate) hits: bool,
 }
 
-/// Probe rows whose hits are looked up at once where rows are expanded; bounds what is held beside the entries.
-const STAGE: usize = 8192;
+/// Probe rows that are looked up at once; bounds what is held beside the result.
+pub(super) const STAGE: usize = 8192;
 
 /// Where the groups of probe rows come from.
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl Input {
     }
 
     /// The next candidates, at most `max`, if they are of a probe row that has at least `many`.
-    pub(crate) fn next_run(&mut self, build: &PreparedBuild, many: usize, max: usize) -> Option<Run> {
+    pub(crate) fn next_row(&mut self, build: &PreparedBuild, many: usize, max: usize) -> Option<RowCandidates> {
         let (&row, &group) = (self.hits.rows.get(self.hit)?, self.hits.groups.get(self.hit)?);
         let groups = build.groups();
         // Rows before it that miss are entries first.
@@ -246,16 +246,16 @@ impl Input {
         if take == left {
             self.next_hit();
         }
-        Some(Run { row, group, skip, take, size: max })
+        Some(RowCandidates { row, group, skip, take, size: max })
     }
 
     /// Appends entries until there are `max` or the batch is read. `on_group` sees the group of every hit once.
     ///
-    /// Stops at a probe row with at least `many` candidates, which [`next_run`](Self::next_run) gives.
+    /// Stops at a probe row with at least `many` candidates, which [`next_row`](Self::next_row) gives.
     pub(crate) fn fill(
         &mut self,
         build: &PreparedBuild,
-        shape: Shape,
+        shape: EntryShape,
         max: usize,
         many: Option<usize>,
         entries: &mut Entries,
@@ -327,7 +327,7 @@ impl Input {
     }
 
     /// Turns the next hit into entries, as far as they fit.
-    fn expand(&mut self, build: &PreparedBuild, shape: Shape, max: usize, entries: &mut Entries) {
+    fn expand(&mut self, build: &PreparedBuild, shape: EntryShape, max: usize, entries: &mut Entries) {
         let (row, group) = (self.hits.rows[self.hit], self.hits.groups[self.hit]);
         if !shape.expand {
             entries.push(row, group);

@@ -6,24 +6,17 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt3
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, bit_util};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::entries::{Entries, Input, KeySource, Shape};
+use super::entries::{Entries, EntryShape, Input, KeySource, STAGE};
 use super::key_reader::Keys;
+use super::pieces::check_batch_size;
 use super::visited::Visited;
-use crate::cancel::Cancel;
+use crate::cancel::{Cancel, POLL_ROWS};
 use crate::columns::{Selection, gather, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
-use crate::join::JoinType;
-use crate::join::extended;
-use crate::join::repeated_key;
+use crate::join::{JoinType, extended, repeated_key};
 use crate::memory::Pool;
 use crate::prepare::{Keep, PreparedBuild, lease_column};
-
-/// Keys looked up at once; bounds what is held beside the answer.
-const STAGE: usize = 8192;
-
-/// Pairs made between two looks at the cancel signal.
-const PIECE: usize = 1 << 16;
 
 /// What the index answers about keys. Nothing but the answer is made; it belongs to the caller and is not charged. `hits` is
 /// working memory, to be kept between calls.
@@ -97,14 +90,14 @@ impl PreparedBuild {
         let no_columns = RecordBatchOptions::new().with_row_count(Some(keys.rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &no_columns)?;
         let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default(), cancel.clone());
-        let shape = Shape { expand: true, misses: join_type.extends_probe(), hits: true };
+        let shape = EntryShape { expand: true, misses: join_type.extends_probe(), hits: true };
         let mut entries = Entries::default();
         loop {
             cancel.check()?;
-            entries.try_reserve(PIECE)?;
+            entries.try_reserve(POLL_ROWS)?;
             let before = entries.len();
             let on_group = |group| visited.iter().for_each(|visited| visited.mark(group));
-            self.guarded(|| input.fill(self, shape, before + PIECE, None, &mut entries, on_group))?;
+            self.guarded(|| input.fill(self, shape, before + POLL_ROWS, None, &mut entries, on_group))?;
             if entries.len() == before {
                 break;
             }
@@ -113,9 +106,9 @@ impl PreparedBuild {
             let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool, cancel))?;
             loop {
                 cancel.check()?;
-                entries.try_reserve(PIECE)?;
+                entries.try_reserve(POLL_ROWS)?;
                 let before = entries.build.len();
-                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build, cancel)?;
+                unmatched.next_rows(false, before + POLL_ROWS, |_| true, &mut entries.build, cancel)?;
                 entries.probe.resize(entries.build.len(), NONE);
                 if entries.len() == before {
                     break;
@@ -190,7 +183,7 @@ impl Lookup {
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`], [`Error::Execution`] if a column outgrows its offsets.
     pub fn rows(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<RecordBatch> {
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
-        super::probe::check_batch_size(&self.schema, rows.len())?;
+        check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
         let columns = self.columns.iter().zip(self.schema.fields());
         let columns = columns

@@ -8,13 +8,11 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, bit_util};
 use arrow_select::filter::filter;
 
+use super::entries::STAGE;
 use super::key_reader::{KeyReader, Keys};
 use crate::error::{Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::prepare::PreparedBuild;
-
-/// Rows looked up at once; bounds what is held beside the mask.
-const STAGE: usize = 8192;
 
 /// True for the rows whose key columns hold a key of a build. It holds a lease on the build.
 ///

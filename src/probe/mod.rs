@@ -1,24 +1,26 @@
 //! Probing: keys of a probe batch in, pairs of rows, output batches out.
 
+mod check_input;
 mod entries;
 mod key_reader;
 mod lookup;
 mod map_lookup;
 mod metrics;
-#[allow(clippy::module_inception)]
-mod probe;
+mod output_batch;
+mod pieces;
+mod plan;
+mod probe_loop;
 mod residual;
 mod visited;
 
-pub(crate) use key_reader::KeyReader;
 pub use key_reader::Keys;
 pub use lookup::Lookup;
 pub use map_lookup::MapLookup;
 pub(crate) use map_lookup::Mask;
 pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
-pub use probe::Probe;
-pub(crate) use probe::ProbePlan;
 #[cfg(feature = "python")]
-pub(crate) use probe::few_batches;
-pub(crate) use visited::{Claim, Marks};
+pub(crate) use pieces::few_batches;
+pub(crate) use plan::ProbePlan;
+pub(crate) use probe_loop::ProbeLoop;
+pub(crate) use visited::{Claim, Marks, PartitionMarks};

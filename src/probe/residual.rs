@@ -7,8 +7,8 @@
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
-use super::entries::{Entries, Input, Run};
-use super::probe::ProbePlan;
+use super::entries::{Entries, Input, RowCandidates};
+use super::plan::ProbePlan;
 use super::visited::Visited;
 use crate::columns::{Selection, in_column, pick};
 use crate::error::{Error, Result};
@@ -32,12 +32,12 @@ pub(crate) struct Residual {
     candidates: Entries,
     /// The open row passed in an earlier piece.
     open_row_passed: bool,
-    key: Key,
+    key: KeyPieces,
 }
 
 /// Build columns of the key that was met last, piece by piece.
 #[derive(Debug, Default)]
-struct Key {
+struct KeyPieces {
     group: Option<u32>,
     pieces: Vec<Vec<ArrayRef>>,
     rows: Vec<u32>,
@@ -56,9 +56,9 @@ impl Residual {
         on_group: impl FnMut(u32),
     ) -> Result<bool> {
         let pairs = plan.join_type.pairs() || plan.join_type.is_build_driven();
-        let next_run = |input: &mut Input| input.next_run(&plan.build, MANY, if pairs { PAIRS } else { MANY });
-        let mut run = next_run(input);
-        if run.is_none() {
+        let next_row = |input: &mut Input| input.next_row(&plan.build, MANY, if pairs { PAIRS } else { MANY });
+        let mut of_row = next_row(input);
+        if of_row.is_none() {
             self.candidates.clear();
             input.fill(&plan.build, plan.shape(), PAIRS, Some(MANY), &mut self.candidates, on_group)?;
             if self.candidates.len() > 0 {
@@ -66,34 +66,36 @@ impl Residual {
                 accepted.append(&self.candidates);
                 return Ok(true);
             }
-            run = next_run(input);
+            of_row = next_row(input);
         }
-        match run {
-            Some(run) => self.decide_run(plan, predicate, input, run, visited, accepted).map(|()| true),
+        match of_row {
+            Some(of_row) => self.decide_row(plan, predicate, input, of_row, visited, accepted).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// Candidates of one probe row, which are the build rows `run.skip..run.skip + run.take` of one key.
-    fn decide_run(
+    /// Candidates of one probe row, which are the build rows `of_row.skip..of_row.skip + of_row.take` of one key.
+    fn decide_row(
         &mut self,
         plan: &ProbePlan,
         predicate: &Predicate,
         input: &mut Input,
-        run: Run,
+        of_row: RowCandidates,
         visited: Option<&Visited>,
         accepted: &mut Entries,
     ) -> Result<()> {
-        let build = self.key.piece(plan, predicate, &run)?;
+        let build = self.key.piece(plan, predicate, &of_row)?;
         let mut build = build.iter();
         let columns = predicate.columns().iter().map(|&(side, column)| match side {
             Side::Build => build.next().map(|array| Value { array: array.clone(), scalar: false }),
-            Side::Probe => Some(Value { array: input.batch.column(column).slice(run.row as usize, 1), scalar: true }),
+            Side::Probe => {
+                Some(Value { array: input.batch.column(column).slice(of_row.row as usize, 1), scalar: true })
+            }
         });
         let columns: Vec<Value> = columns.flatten().collect();
-        let passed = passing(&predicate.evaluate_values(&columns, run.take)?);
+        let passed = passing(&predicate.evaluate_values(&columns, of_row.take)?);
         let groups = plan.build.groups();
-        let build_row = |i: usize| groups.nth_row(run.group, run.skip + i);
+        let build_row = |i: usize| groups.nth_row(of_row.group, of_row.skip + i);
         if let Some(visited) = visited {
             passed.set_indices().for_each(|i| visited.mark(build_row(i)));
         }
@@ -102,13 +104,13 @@ impl Residual {
         match plan.join_type {
             JoinType::BuildSemi | JoinType::BuildAnti => return Ok(()),
             join_type if join_type.pairs() => {
-                passed.set_indices().for_each(|i| accepted.push(run.row, build_row(i)));
+                passed.set_indices().for_each(|i| accepted.push(of_row.row, build_row(i)));
             }
             join_type => {
                 if let Some(first) = any {
                     input.skip_open_row();
                     if join_type != JoinType::ProbeAnti {
-                        accepted.push(run.row, build_row(first));
+                        accepted.push(of_row.row, build_row(first));
                     }
                     return Ok(());
                 }
@@ -116,7 +118,7 @@ impl Residual {
         }
         self.open_row_passed |= any.is_some();
         if complete && !std::mem::take(&mut self.open_row_passed) && plan.join_type.keeps_unmatched_probe() {
-            accepted.push(run.row, NONE);
+            accepted.push(of_row.row, NONE);
         }
         Ok(())
     }
@@ -221,20 +223,20 @@ fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<Ar
         .map_err(|error| in_column(error, plan.build.schema().field(column).name()))
 }
 
-impl Key {
-    /// The build columns of the predicate for a run. The pieces of a key are asked for in order, from the first one on.
-    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, run: &Run) -> Result<Vec<ArrayRef>> {
-        if self.group != Some(run.group) {
+impl KeyPieces {
+    /// The build columns of the predicate for candidates of one row. The pieces of a key are asked for in order, from the first one on.
+    fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, of_row: &RowCandidates) -> Result<Vec<ArrayRef>> {
+        if self.group != Some(of_row.group) {
             self.pieces.clear();
-            self.group = Some(run.group);
+            self.group = Some(of_row.group);
         }
         // Pieces but the last one are of one size.
-        let at = if run.skip == 0 { 0 } else { run.skip / run.size };
+        let at = if of_row.skip == 0 { 0 } else { of_row.skip / of_row.size };
         if let Some(piece) = self.pieces.get(at) {
             return Ok(piece.clone());
         }
         self.rows.clear();
-        plan.build.groups().extend_rows(run.group, run.skip, run.take, &mut self.rows);
+        plan.build.groups().extend_rows(of_row.group, of_row.skip, of_row.take, &mut self.rows);
         let selection = Selection::try_new(&self.rows, plan.build.num_rows())?;
         let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
         // Rows of one key are distinct, so their values fit wherever the build's do.

@@ -5,14 +5,11 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::probe::ProbePlan;
-use crate::cancel::Cancel;
+use super::plan::ProbePlan;
+use crate::cancel::{Cancel, POLL_ROWS};
 use crate::error::{Result, plan_err};
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
-
-/// Rows, groups or words between two looks at the stop signal.
-const MORSEL: usize = 1 << 16;
 
 /// One bit per group where a key decides, one per build row where a predicate does.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ impl Visited {
         let (len, mut bits) = (bits, Vec::with_capacity(words));
         while bits.len() < words {
             cancel.check()?;
-            bits.resize_with(words.min(bits.len() + MORSEL), || AtomicU64::new(0));
+            bits.resize_with(words.min(bits.len() + POLL_ROWS), || AtomicU64::new(0));
         }
         let (probe_rows, probe_nulls) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Self { bits, len, probe_rows, probe_nulls, _reservation: reservation })
@@ -80,7 +77,7 @@ impl Visited {
         reservation.try_grow(words * size_of::<u64>())?;
         let mut bits: Vec<u64> = Vec::with_capacity(words);
         if by_row {
-            for morsel in self.bits.chunks(MORSEL) {
+            for morsel in self.bits.chunks(POLL_ROWS) {
                 cancel.check()?;
                 bits.extend(morsel.iter().map(|word| word.load(Ordering::Relaxed)));
             }
@@ -123,7 +120,7 @@ impl RowBits {
     ) -> Result<()> {
         while self.next < self.rows && out.len() < max {
             cancel.check()?;
-            let end = self.rows.min(self.next + MORSEL);
+            let end = self.rows.min(self.next + POLL_ROWS);
             while self.next < end && out.len() < max {
                 let row = self.next;
                 self.next += 1;
@@ -194,7 +191,7 @@ impl Marks {
     }
 
     /// What a partition of a probe of `plan` marks.
-    fn shares(&self, claim: Claim, plan: &ProbePlan, cancel: &Cancel) -> Result<Shares> {
+    fn of_partition(&self, claim: Claim, plan: &ProbePlan, cancel: &Cancel) -> Result<PartitionMarks> {
         let share = |home: &Mutex<Option<Arc<Visited>>>, name, bits: Option<usize>| {
             let Some(bits) = bits else { return Ok(None) };
             let mut shared = lock(home);
@@ -209,7 +206,7 @@ impl Marks {
         };
         let visited = share(&self.visited, "visited build rows", plan.visited_bits())?;
         let seen = share(&self.seen, "keys seen by validate", plan.seen_bits())?;
-        Ok(Shares { visited, seen, claim })
+        Ok(PartitionMarks { visited, seen, claim })
     }
 }
 
@@ -231,9 +228,9 @@ impl Claim {
     }
 
     /// What this partition marks.
-    pub(crate) fn shares(self, plan: &ProbePlan, cancel: &Cancel) -> Result<Shares> {
+    pub(crate) fn marks(self, plan: &ProbePlan, cancel: &Cancel) -> Result<PartitionMarks> {
         let marks = Arc::clone(&self.marks);
-        marks.shares(self, plan, cancel)
+        marks.of_partition(self, plan, cancel)
     }
 
     /// Ends this partition; true where it is the last one of its run, which sees every mark of the others.
@@ -261,7 +258,7 @@ impl Drop for Claim {
 
 /// What one partition marks.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct PartitionMarks {
     /// The matched build rows or groups of a build-driven kind.
     pub(crate) visited: Option<Arc<Visited>>,
     /// The groups that some probe row has, where no two may share one.

@@ -54,7 +54,7 @@ impl Execution {
             Some(partition) => partition..partition.saturating_add(1),
         };
         let stream = partitions.next().map(|partition| join.execute(partition, &options)).transpose()?;
-        Ok(Self { left: join.limit, join, options, partitions, whole: partition.is_none(), stream })
+        Ok(Self { left: join.spec.limit, join, options, partitions, whole: partition.is_none(), stream })
     }
 
     /// Collecting a build takes time, and waits for the partition that collects; finding a prepared one does neither.
@@ -98,7 +98,7 @@ impl LazyBatches for Execution {
                 return Ok(Some(batch));
             }
             if !stream.pull()? {
-                self.join.limit = self.left;
+                self.join.spec.limit = self.left;
                 let next = self.partitions.next();
                 self.stream = next.map(|partition| self.join.execute(partition, &self.options)).transpose()?;
             }

@@ -1,6 +1,6 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -20,33 +20,16 @@ use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, is_a, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
-use crate::columns::{names, position};
-use crate::error::{Error, Result, internal_err, plan_err};
-use crate::expr::{Expr, Side};
-use crate::join::{JoinType, Validate};
+use crate::error::{Result, plan_err};
+use crate::join::{JoinOptions, JoinType};
 use crate::prepare::Config;
-use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild};
+use crate::prepare::{BuildSpec, Collector, NullEquality};
 use crate::probe::{ProbePlan, few_batches};
-use crate::run::{HashJoin, RunOptions};
-
-/// What a call of `prejoin.join` asks for, apart from its two inputs.
-#[derive(Debug, Clone, PartialEq)]
-struct Options {
-    /// (probe name, build name); `None` is the build's key names on both sides.
-    on: Option<Vec<(String, String)>>,
-    how: JoinType,
-    predicate: Option<Expr>,
-    /// (its name, the column) of each output column; `None` is all, a column without name keeps its own.
-    select: Option<Vec<(Option<String>, String)>>,
-    suffix: String,
-    coalesce: Option<bool>,
-    limit: Option<usize>,
-    validate: Validate,
-}
+use crate::run::{HashJoin, RunOptions, attach_by_name};
 
 /// A join that `prejoin.join` attached before.
 pub(crate) struct Attached {
-    options: Options,
+    options: JoinOptions,
     probe_schema: SchemaRef,
     /// The probe columns that the join reads; `None` is all.
     columns: Option<Arc<Columns>>,
@@ -64,7 +47,7 @@ pub(crate) struct JoinCache(Mutex<Vec<Arc<Attached>>>);
 const REMEMBERED: usize = 8;
 
 impl JoinCache {
-    fn get(&self, options: &Options, schema: &SchemaRef) -> Option<Arc<Attached>> {
+    fn get(&self, options: &JoinOptions, schema: &SchemaRef) -> Option<Arc<Attached>> {
         let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |join: &Arc<Attached>| {
             (Arc::ptr_eq(&join.probe_schema, schema) || join.probe_schema == *schema) && join.options == *options
@@ -133,10 +116,10 @@ pub(super) fn join<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
-        let mut options = Options {
+        let mut options = JoinOptions {
             on: on.map(pairs).transpose()?,
-            how: join_type(how)?,
-            predicate: predicate(r#where)?,
+            join_type: join_type(how)?,
+            filter: predicate(r#where)?,
             select: select.map(selection).transpose()?,
             suffix: suffix.to_owned(),
             coalesce,
@@ -254,21 +237,6 @@ pub(crate) fn join_type(how: &str) -> Result<JoinType> {
     })
 }
 
-/// The `how=` word of a join kind.
-pub(crate) fn how_of(join_type: JoinType) -> &'static str {
-    match join_type {
-        JoinType::Inner => "inner",
-        JoinType::ProbeOuter => "left",
-        JoinType::BuildOuter => "right",
-        JoinType::FullOuter => "full",
-        JoinType::ProbeSemi => "semi",
-        JoinType::ProbeAnti => "anti",
-        JoinType::ProbeMark => "mark",
-        JoinType::BuildSemi => "build_semi",
-        JoinType::BuildAnti => "build_anti",
-    }
-}
-
 /// `on=`: a name, a list of common names, or a mapping {probe name: build name or names}; as (probe name, build name).
 fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     if let Ok(mapping) = on.cast::<PyDict>() {
@@ -296,7 +264,7 @@ fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
 }
 
 /// Prepares an unprepared second argument for this call.
-fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) -> PyResult<PyPreparedBuild> {
+fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut JoinOptions) -> PyResult<PyPreparedBuild> {
     let Some(on) = &mut options.on else {
         return Err(plan(format!(
             "the second argument is the build side: a PreparedBuild as prejoin.prepare(rows, on) makes it, or rows \
@@ -323,13 +291,14 @@ fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) 
 fn attach(
     py: Python<'_>,
     prepared: &PyPreparedBuild,
-    options: &Options,
+    options: &JoinOptions,
     schema: &SchemaRef,
 ) -> PyResult<Arc<Attached>> {
     if let Some(attached) = prepared.joins.get(options, schema) {
         return Ok(attached);
     }
-    let (join, columns) = plan_join(&prepared.build, options, schema)?;
+    let (join, columns) = attach_by_name(&prepared.build, options, schema)?;
+    let columns = columns.map(|columns| Columns::try_new(schema, columns).map(Arc::new)).transpose()?;
     let whole = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
     let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &whole)?);
     let schema_out = PySchema::new(py, join.schema()?)?;
@@ -362,194 +331,4 @@ fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)
     }
     let names = select.extract::<Vec<String>>().map_err(refused)?;
     Ok(names.into_iter().map(|name| (None, name)).collect())
-}
-
-/// The join, and the probe columns that it reads where these are not all.
-fn plan_join(
-    build: &Arc<PreparedBuild>,
-    options: &Options,
-    probe: &SchemaRef,
-) -> Result<(HashJoin, Option<Arc<Columns>>)> {
-    let schema = build.schema();
-    let pairs = key_pairs(build, options.on.as_deref(), probe)?;
-    // Each key of the build is looked up by the first probe column that meets it, and equal to the others.
-    let mut also = pairs.clone();
-    let mut on: Vec<(usize, usize)> = Vec::with_capacity(build.keys().len());
-    for &key in build.keys() {
-        let Some(&pair) = pairs.iter().find(|&&(of, _)| of == key) else {
-            return internal_err!("key column {key} of the build is in no pair");
-        };
-        also.retain(|other| *other != pair);
-        on.push(pair);
-    }
-    let same_types = pairs.iter().all(|&(b, p)| schema.field(b).data_type() == probe.field(p).data_type());
-    let several = pairs.iter().find(|&&(b, p)| pairs.iter().any(|&(other, of)| of == p && other != b));
-    let outer = matches!(options.how, JoinType::BuildOuter | JoinType::FullOuter);
-    let coalesce = options.coalesce.unwrap_or(!outer || (same_types && several.is_none()));
-    if coalesce && outer {
-        if !same_types {
-            return plan_err!(
-                "coalesce=True needs key columns of one type on both sides; pass coalesce=False to keep both"
-            );
-        }
-        if let Some(&(_, column)) = several {
-            return plan_err!(
-                "coalesce=True needs one value for the probe column {:?} on unmatched build rows, several build columns \
-                 are joined with it; pass coalesce=False to keep them",
-                probe.field(column).name()
-            );
-        }
-    }
-    let (builds, probes) = (schema.fields().len(), probe.fields().len());
-    let mut projection: Vec<usize> = Vec::new();
-    let mut out: Vec<String> = Vec::new();
-    if options.how.has_probe_columns() {
-        projection.extend(builds..builds + probes);
-        out.extend(probe.fields().iter().map(|field| field.name().clone()));
-    }
-    if options.how == JoinType::ProbeMark {
-        projection.push(builds + probes);
-        out.push("mark".to_owned());
-    }
-    if options.how.has_build_columns() {
-        let both = options.how.pairs();
-        let probe_names: HashSet<&String> = probe.fields().iter().map(|field| field.name()).collect();
-        for i in (0..builds).filter(|i| !both || !coalesce || !build.keys().contains(i)) {
-            projection.push(i);
-            let name = schema.field(i).name();
-            let clashes = both && probe_names.contains(name);
-            out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
-        }
-    }
-    let probe_part = if options.how.has_probe_columns() { probes } else { 0 };
-    if let Some(select) = &options.select {
-        (projection, out) = select_columns(select, options.how, (&projection, &out), schema, probe)?;
-    }
-    let mut seen = HashSet::new();
-    for (i, name) in out.iter().enumerate() {
-        // Names that the probe side repeats by itself are its own affair.
-        if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
-            let advice = match options.how {
-                _ if options.select.is_some() => "rename one by select={new name: name}",
-                JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
-                _ => "choose another suffix=, or columns by select=",
-            };
-            return plan_err!(
-                "the output would have two columns {name:?}; {advice} (probe columns: {}; build columns: {})",
-                names(probe),
-                names(schema)
-            );
-        }
-    }
-    let predicate = options.predicate.as_ref().map(|predicate| predicate.bind(schema, probe)).transpose()?;
-    let tested = predicate.iter().flat_map(|predicate| predicate.columns());
-    let tested = tested.filter(|(side, _)| *side == Side::Probe).map(|&(_, column)| column);
-    let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
-    // A position in the condition is one of all columns.
-    let all = 0..if options.predicate.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
-    let read: BTreeSet<usize> = pairs.iter().map(|&(_, p)| p).chain(tested).chain(given).chain(all).collect();
-    let read: Vec<usize> = read.into_iter().collect();
-    let columns = match read.len() == probes {
-        true => None,
-        false => {
-            let place = |column: usize| read.partition_point(|&other| other < column);
-            for position in projection.iter_mut().filter(|position| **position >= builds) {
-                *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
-            }
-            on.iter_mut().chain(&mut also).for_each(|(_, column)| *column = place(*column));
-            Some(Arc::new(Columns::try_new(probe, read)?))
-        }
-    };
-    let probe = columns.as_ref().map_or(probe, |columns| columns.schema()).clone();
-    let join = HashJoin::builder(schema.clone(), probe).on(on).also(also);
-    let join = join.join_type(options.how).null_equalities(build.null_equality().to_vec()).limit(options.limit);
-    let join = join.projection(Some(projection)).filter(options.predicate.clone()).validate(options.validate);
-    let join = join.coalesce(coalesce && outer).output_names(Some(out)).build()?;
-    Ok((join.with_prepared_build(Arc::clone(build))?, columns))
-}
-
-/// All pairs (key column of the build, probe column) that `on` asks for, each once; without it the build's key names on
-/// both sides. Every key column is in some pair.
-fn key_pairs(build: &PreparedBuild, on: Option<&[(String, String)]>, probe: &SchemaRef) -> Result<Vec<(usize, usize)>> {
-    let schema = build.schema();
-    let name = |key: usize| schema.field(key).name();
-    let keys: BTreeSet<usize> = build.keys().iter().copied().collect();
-    let asked: Vec<(usize, &str)> = match on {
-        None => build.keys().iter().map(|&key| (key, name(key).as_str())).collect(),
-        Some(on) => {
-            let refused = || {
-                Error::Plan(format!(
-                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the columns that are \
-                     joined",
-                    on.iter().map(|(_, build)| build).collect::<Vec<_>>(),
-                    build.keys().iter().map(|&key| name(key)).collect::<Vec<_>>()
-                ))
-            };
-            let mut asked = Vec::with_capacity(on.len());
-            for (of_probe, of_build) in on {
-                let mut named = keys.iter().copied().filter(|&key| name(key) == of_build);
-                match (named.next(), named.next()) {
-                    (Some(key), None) => asked.push((key, of_probe.as_str())),
-                    (Some(_), Some(_)) => {
-                        return plan_err!(
-                            "on names the build column {of_build:?}, of which the build has more than one as a key; use \
-                             HashJoin, whose keys may be positions"
-                        );
-                    }
-                    (None, _) => return Err(refused()),
-                }
-            }
-            let missing = keys.iter().any(|key| !asked.iter().any(|(of, _)| of == key));
-            if missing || (1..asked.len()).any(|i| asked[..i].contains(&asked[i])) {
-                return Err(refused());
-            }
-            asked
-        }
-    };
-    let mut pairs = Vec::with_capacity(asked.len());
-    for (key, of_probe) in asked {
-        let pair = (key, position(probe, of_probe, "probe")?);
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
-        }
-    }
-    Ok(pairs)
-}
-
-/// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.
-fn select_columns(
-    select: &[(Option<String>, String)],
-    how: JoinType,
-    (projection, out): (&[usize], &[String]),
-    build: &SchemaRef,
-    probe: &SchemaRef,
-) -> Result<(Vec<usize>, Vec<String>)> {
-    let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
-        let mut found = out.iter().zip(projection).filter(|(other, _)| *other == name).map(|(_, &position)| position);
-        let (position, own) = match (found.next(), found.next(), name.split_once('.')) {
-            (Some(position), None, _) => (position, name.as_str()),
-            (Some(_), Some(_), _) => {
-                return plan_err!(
-                    "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
-                );
-            }
-            (None, _, Some((side @ ("build" | "probe"), _)))
-                if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
-            {
-                return plan_err!("select names {name:?}, a {} join gives no {side} columns", how_of(how));
-            }
-            (None, _, Some(("build", own))) => (position(build, own, "build")?, own),
-            (None, _, Some(("probe", own))) => (build.fields().len() + position(probe, own, "probe")?, own),
-            (None, _, _) => {
-                let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
-                return plan_err!(
-                    "select names {name:?}, which the output does not have; it has {}, and \"probe.x\" and \"build.x\" \
-                     reach any column",
-                    all.join(", ")
-                );
-            }
-        };
-        Ok((position, new.clone().unwrap_or_else(|| own.to_owned())))
-    };
-    Ok(select.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip())
 }

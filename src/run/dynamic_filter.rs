@@ -1,4 +1,4 @@
-//! The dynamic filter: what a join's build knows about the probe rows that can match, told to whoever makes those rows.
+//! The dynamic filter: tests that a join's build offers to whoever makes the probe rows, to leave out those that cannot match.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,26 +8,24 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 
-use super::hash_join::JoinKey;
 use super::state::RunState;
 use crate::columns::bounds::Shown;
 use crate::error::{Result, plan_err};
 use crate::expr::Side;
+use crate::join::JoinKey;
 use crate::prepare::{Membership, PreparedBuild};
-use crate::probe::ProbePlan;
-use crate::probe::{MapLookup, Mask};
+use crate::probe::{MapLookup, Mask, ProbePlan};
 
 /// A filter on the probe rows of one join, empty until that join's build is known.
 ///
 /// It is made over the probe key columns, given to the join by
-/// [`HashJoinBuilder::dynamic_filter`](super::HashJoinBuilder::dynamic_filter), and read by the probe source: complete
+/// [`HashJoinBuilder::dynamic_filter`](crate::HashJoinBuilder::dynamic_filter), and read by the probe source: complete
 /// before the first probe batch is asked for, it tests bounds and membership and never drops a row that would match. In
 /// Partitioned mode it tests the union of all partitions' builds and is complete once the last one is known; until then
 /// it keeps every row. For joins that give unmatched probe rows, or look at them (null-aware), it keeps every row.
 ///
-/// Give each independent run a filter of its own: one that two runs share at a time tests the union of their builds. Every
-/// `build()` of a builder, and every new run, empties it. It holds a lease on the builds that it tests and may outlive its
-/// join.
+/// Give each independent run another filter: one that two runs share at a time tests the union of their builds. Every
+/// `build()` of a builder, and every new run, empties it. It keeps the builds that it tests alive and may outlive its join.
 ///
 /// ```
 /// use arrow_array::record_batch;
@@ -53,14 +51,14 @@ use crate::probe::{MapLookup, Mask};
 pub struct DynamicFilter {
     schema: SchemaRef,
     keys: Vec<usize>,
-    state: Mutex<State>,
+    state: Mutex<FilterState>,
     completed: Condvar,
 }
 
 type Callback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
-struct State {
+struct FilterState {
     /// The run that completes the filter: the last one that began.
     owner: Weak<RunState>,
     /// Streams that read through the filter, of whichever run.
@@ -105,12 +103,12 @@ impl DynamicFilter {
         self.state().complete
     }
 
-    /// Waits until the filter is complete, at most for `timeout`; `None` waits without end. Answers whether it is.
+    /// Waits until the filter is complete, at most for `timeout`; `None` waits without end. True if it is.
     ///
     /// The build is made by the thread that first pulls from the join: another one may wait. A run that fails or is
     /// dropped before its build is known leaves the filter empty.
     pub fn wait_complete(&self, timeout: Option<Duration>) -> bool {
-        let waits = |state: &mut State| !state.complete;
+        let waits = |state: &mut FilterState| !state.complete;
         let state = self.state();
         match timeout {
             None => self.completed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner).complete,
@@ -157,11 +155,11 @@ impl DynamicFilter {
         state.complete.then(|| Arc::clone(&state.tests))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FilterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// S30: the filter must be one over the probe keys of its join, which are columns of `schema`.
+    /// Checks that the filter is over the probe keys `on` of its join, which are columns of `schema`.
     pub(crate) fn check_keys(&self, schema: &SchemaRef, on: &[(usize, usize)]) -> Result<()> {
         let same = |(&own, &(_, probe)): (&usize, &(usize, usize))| {
             let (own_field, field) = (self.schema.field(own), schema.field(probe));
@@ -182,7 +180,7 @@ impl DynamicFilter {
         )
     }
 
-    /// Forgets what a run told, for a join that is built anew (S28).
+    /// Empties the filter, for a join that is built anew.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         state.owner = Weak::new();
@@ -191,7 +189,8 @@ impl DynamicFilter {
         drop(old);
     }
 
-    /// A stream's share in the filter, which waits for `builds` builds of `run`, and if `awaited` for this stream's own.
+    /// A stream's share in the filter, which waits for `builds` builds of `run`; if `awaited`, this stream makes one of
+    /// them.
     pub(crate) fn share(self: &Arc<Self>, run: &Arc<RunState>, builds: usize, awaited: bool) -> FilterShare {
         let run = Arc::downgrade(run);
         let mut state = self.state();
@@ -209,8 +208,8 @@ impl DynamicFilter {
         FilterShare { filter: Arc::clone(self), run, awaited }
     }
 
-    /// One build less is missing.
-    fn settle(&self, mut state: MutexGuard<'_, State>) {
+    /// Counts one build as known.
+    fn settle(&self, mut state: MutexGuard<'_, FilterState>) {
         state.missing = state.missing.saturating_sub(1);
         if state.missing > 0 || state.complete {
             return;
@@ -250,10 +249,10 @@ impl DynamicFilter {
     }
 }
 
-impl State {
+impl FilterState {
     /// Back to empty. Where more than `open` streams are open, what they test is kept, so that the filter, once it is
-    /// complete again, never drops a row of theirs. The answer is to be dropped without the lock: the last lease on a
-    /// build may go with it.
+    /// complete again, never drops a row of theirs. What is returned is to be dropped without the lock: it may be the last
+    /// holder of a build.
     fn forget(&mut self, open: usize) -> Option<Arc<Tests>> {
         self.complete = false;
         self.missing = self.builds;
@@ -290,12 +289,12 @@ impl fmt::Debug for DynamicFilter {
 pub(crate) struct FilterShare {
     filter: Arc<DynamicFilter>,
     run: Weak<RunState>,
-    /// The filter waits for this stream's own build.
+    /// The filter waits for the build of this stream.
     awaited: bool,
 }
 
 impl FilterShare {
-    /// Tells the build that `plan` probes.
+    /// Adds the build that `plan` probes.
     pub(crate) fn report(&mut self, plan: &ProbePlan) -> Result<()> {
         let keys = self.filter.keys.clone();
         let lookup = MapLookup::new(Arc::clone(&plan.build), keys, "dynamic filter", 0)?;

@@ -1,13 +1,22 @@
 //! Running joins: a join with its sources and its run state, streams of its output, its dynamic filter.
 
+mod builder;
 mod dynamic_filter;
 mod hash_join;
+mod join;
+mod options;
+mod probe;
 mod source;
 mod state;
 mod stream;
 
+pub use builder::HashJoinBuilder;
 pub use dynamic_filter::DynamicFilter;
-pub(crate) use dynamic_filter::FilterShare;
-pub use hash_join::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions};
+pub use hash_join::HashJoin;
+#[cfg(feature = "python")]
+pub(crate) use join::attach_by_name;
+pub use join::join;
+pub use options::RunOptions;
+pub use probe::Probe;
 pub use source::{BatchStream, Source};
 pub use stream::JoinStream;

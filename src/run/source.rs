@@ -7,6 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Result, plan_err};
+use crate::join::Declared;
 use crate::prepare::Origin;
 
 /// A stream of batches with its schema. Dropping it tells its producer to stop.
@@ -63,44 +64,33 @@ impl fmt::Debug for BatchStream {
     }
 }
 
-type Open = Box<dyn Fn(usize) -> Result<BatchStream> + Send + Sync>;
+type Opener = Box<dyn Fn(usize) -> Result<BatchStream> + Send + Sync>;
 
 /// One side of a join: a schema, and usually something that opens a stream per partition any number of times.
 ///
-/// A source is known by identity: a clone is the same source, another of equal contents is not.
+/// Sources are compared by identity: a clone is the same source, another one with equal contents is not.
 #[derive(Clone)]
-pub struct Source(Arc<Inner>);
+pub struct Source(Arc<SourceData>);
 
-struct Inner {
+struct SourceData {
     schema: SchemaRef,
-    partitions: usize,
-    open: Option<Open>,
-    rows: Option<usize>,
-    ordering: Vec<usize>,
-    equal: Vec<(usize, usize)>,
-    placeholder: bool,
+    declared: Declared,
+    open: Option<Opener>,
 }
 
 impl Source {
-    fn from_inner(inner: Inner) -> Self {
-        Self(Arc::new(inner))
-    }
-
-    fn without_rows(schema: SchemaRef, placeholder: bool) -> Self {
-        Self::from_inner(Inner {
-            schema,
-            partitions: 1,
-            open: None,
-            rows: None,
-            ordering: vec![],
-            equal: vec![],
-            placeholder,
-        })
+    fn from_parts(schema: SchemaRef, declared: Declared, open: Option<Opener>) -> Self {
+        Self(Arc::new(SourceData { schema, declared, open }))
     }
 
     /// A source that has a schema and no rows to open, for joins whose build or probe comes later.
     pub fn schema_only(schema: SchemaRef) -> Self {
-        Self::without_rows(schema, false)
+        Self::declared_only(schema, Declared::partitions(1))
+    }
+
+    /// A source without rows to open, of which something is known.
+    pub(crate) fn declared_only(schema: SchemaRef, declared: Declared) -> Self {
+        Self::from_parts(schema, declared, None)
     }
 
     /// A source of `partitions` partitions; `open` opens partition `i` anew at each call.
@@ -109,15 +99,7 @@ impl Source {
         partitions: usize,
         open: impl Fn(usize) -> Result<BatchStream> + Send + Sync + 'static,
     ) -> Self {
-        Self::from_inner(Inner {
-            schema,
-            partitions,
-            open: Some(Box::new(open)),
-            rows: None,
-            ordering: vec![],
-            equal: vec![],
-            placeholder: false,
-        })
+        Self::from_parts(schema, Declared::partitions(partitions), Some(Box::new(open)))
     }
 
     /// A source of batches in memory, one list per partition.
@@ -128,47 +110,36 @@ impl Source {
         let source = Self::new(schema, partitions.len(), move |i| {
             Ok(BatchStream::from_batches(stream_schema.clone(), partitions[i].clone()))
         });
-        source.change(|inner| inner.rows = rows)
+        source.declare(|declared| declared.rows = rows)
     }
 
-    /// The empty stand-in for a build source that a prepared build replaced; never executed (S27).
-    pub(crate) fn placeholder(schema: SchemaRef) -> Self {
-        Self::without_rows(schema, true)
-    }
-
-    /// The same rows, declared to be so many in all partitions together. A source of its own identity.
+    /// The same rows, declared to be so many in all partitions together. It counts as another source.
     #[must_use]
     pub fn with_num_rows(self, rows: usize) -> Self {
-        self.change(|inner| inner.rows = Some(rows))
+        self.declare(|declared| declared.rows = Some(rows))
     }
 
-    /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. A source
-    /// of its own identity.
+    /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. It
+    /// counts as another source.
     #[must_use]
     pub fn with_ordering(self, columns: Vec<usize>) -> Self {
-        self.change(|inner| inner.ordering = columns)
+        self.declare(|declared| declared.ordering = columns)
     }
 
-    /// The same rows, declared to hold equal values in each pair of columns. A source of its own identity.
+    /// The same rows, declared to hold equal values in each pair of columns. It counts as another source.
     #[must_use]
     pub fn with_equal_columns(self, pairs: Vec<(usize, usize)>) -> Self {
-        self.change(|inner| inner.equal = pairs)
+        self.declare(|declared| declared.equal_columns = pairs)
     }
 
-    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
-        let mut inner = Arc::try_unwrap(self.0).unwrap_or_else(|shared| {
+    fn declare(self, change: impl FnOnce(&mut Declared)) -> Self {
+        let mut data = Arc::try_unwrap(self.0).unwrap_or_else(|shared| {
             let opener = Self(shared.clone());
-            let open: Option<Open> = shared.open.is_some().then(|| Box::new(move |i| opener.open(i)) as Open);
-            Inner {
-                open,
-                schema: shared.schema.clone(),
-                ordering: shared.ordering.clone(),
-                equal: shared.equal.clone(),
-                ..*shared
-            }
+            let open: Option<Opener> = shared.open.is_some().then(|| Box::new(move |i| opener.open(i)) as Opener);
+            SourceData { schema: shared.schema.clone(), declared: shared.declared.clone(), open }
         });
-        change(&mut inner);
-        Self::from_inner(inner)
+        change(&mut data.declared);
+        Self(Arc::new(data))
     }
 
     /// Schema of the rows.
@@ -178,27 +149,27 @@ impl Source {
 
     /// Number of partitions.
     pub fn partitions(&self) -> usize {
-        self.0.partitions
+        self.0.declared.partitions
     }
 
     /// Number of rows of all partitions, where it is known.
     pub fn num_rows(&self) -> Option<usize> {
-        self.0.rows
+        self.0.declared.rows
     }
 
     /// Columns that the rows of each partition are declared to be ordered by.
     pub fn ordering(&self) -> &[usize] {
-        &self.0.ordering
+        &self.0.declared.ordering
     }
 
     /// Pairs of columns that are declared to hold equal values.
     pub fn equal_columns(&self) -> &[(usize, usize)] {
-        &self.0.equal
+        &self.0.declared.equal_columns
     }
 
-    /// True for the stand-in of a prepared build.
-    pub(crate) fn is_placeholder(&self) -> bool {
-        self.0.placeholder
+    /// What is known of the rows.
+    pub(crate) fn declared(&self) -> &Declared {
+        &self.0.declared
     }
 
     /// True where both are one source.
@@ -211,8 +182,8 @@ impl Source {
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a partition out of range or a source that has a schema only.
     pub fn open(&self, partition: usize) -> Result<BatchStream> {
-        if partition >= self.0.partitions {
-            return plan_err!("partition {partition} was asked of a source with {}", self.0.partitions);
+        if partition >= self.0.declared.partitions {
+            return plan_err!("partition {partition} was asked of a source with {}", self.0.declared.partitions);
         }
         match &self.0.open {
             Some(open) => open(partition),
@@ -226,7 +197,6 @@ impl fmt::Debug for Source {
         f.debug_struct("Source")
             .field("schema", self.schema())
             .field("partitions", &self.partitions())
-            .field("placeholder", &self.is_placeholder())
             .finish_non_exhaustive()
     }
 }

@@ -4,12 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use super::hash_join::{HashJoin, RunOptions};
+use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
-use crate::join::PartitionMode;
-use crate::prepare::PreparedBuild;
-use crate::probe::{Claim, Marks};
-use crate::probe::{JoinMetrics, Timer, add};
+use crate::prepare::{BuildSpec, PreparedBuild};
+use crate::probe::{Claim, JoinMetrics, Marks};
 
 /// The run state of a join: made anew by every `build()` and `reset()`.
 #[derive(Debug)]
@@ -23,7 +21,7 @@ pub(crate) struct RunState {
     builder: Mutex<Option<ThreadId>>,
 }
 
-/// Between two looks of a partition at a build that another one collects.
+/// How long a partition sleeps between two looks at a build that another one collects.
 const WAIT: Duration = Duration::from_millis(1);
 
 impl RunState {
@@ -40,7 +38,7 @@ impl RunState {
         &self.metrics
     }
 
-    /// Claims a partition; build-driven kinds run each once, since the last one gives the unmatched build rows.
+    /// Claims a partition. Build-driven join types run each `once`, since the last one gives the closing rows.
     pub(crate) fn claim(&self, partition: usize, once: bool) -> Result<Claim> {
         self.marks.claim(partition, once)
     }
@@ -51,35 +49,27 @@ impl RunState {
         self.marks.end_unclaimed();
     }
 
-    /// The build that `partition` probes: the attached one, or one collected now. The first partition of a collect-left
-    /// join collects, the others wait for it; an error is told to the one that collected, and the next one tries anew.
-    pub(crate) fn build(&self, join: &HashJoin, partition: usize, options: &RunOptions) -> Result<Arc<PreparedBuild>> {
-        if let Some(prepared) = join.prepared_build() {
-            return Ok(Arc::clone(prepared));
-        }
-        let collect = |partition| {
-            let _timer = Timer::start(&self.metrics.build_nanos);
-            let build = join.collect_build(partition, options)?;
-            add(&self.metrics.build_mem_used, build.reserved_bytes());
-            Ok(build)
-        };
-        if join.mode == PartitionMode::Partitioned {
-            return collect(Some(partition));
-        }
-        let mut collected = self.wait_for_build(options)?;
-        // The join's fields may have changed since, and with them what its build must be.
-        let spec = join.build_spec()?;
-        if let Some(build) = collected.as_ref().filter(|build| *build.spec() == spec) {
+    /// The build that all partitions share, which must be one of `spec`: the first partition collects it by `collect`, the
+    /// others wait. An error goes to the partition that collected, and the next one tries anew.
+    pub(crate) fn shared_build(
+        &self,
+        spec: &BuildSpec,
+        cancel: &Cancel,
+        collect: impl FnOnce() -> Result<Arc<PreparedBuild>>,
+    ) -> Result<Arc<PreparedBuild>> {
+        let mut collected = self.wait_for_build(cancel)?;
+        // The join may have been changed since another partition collected.
+        if let Some(build) = collected.as_ref().filter(|build| build.spec() == spec) {
             return Ok(Arc::clone(build));
         }
         *self.builder.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current().id());
-        let build = collect(None);
+        let build = collect();
         *self.builder.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(Arc::clone(collected.insert(build?)))
     }
 
-    /// The place of the build, once no other partition collects it; looks for a stop signal while it waits.
-    fn wait_for_build(&self, options: &RunOptions) -> Result<MutexGuard<'_, Option<Arc<PreparedBuild>>>> {
+    /// The place of the build, once no other partition collects it; polls the stop signal while it waits.
+    fn wait_for_build(&self, cancel: &Cancel) -> Result<MutexGuard<'_, Option<Arc<PreparedBuild>>>> {
         loop {
             match self.build.try_lock() {
                 Ok(collected) => return Ok(collected),
@@ -91,7 +81,7 @@ impl RunState {
                     "the build source of a join asked for another partition of the same run, which waits for it"
                 );
             }
-            options.cancel.check()?;
+            cancel.check()?;
             thread::sleep(WAIT);
         }
     }

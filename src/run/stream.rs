@@ -3,30 +3,27 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::dynamic_filter::FilterShare;
-use super::hash_join::{HashJoin, RunOptions};
+use super::hash_join::{ClaimedPartition, HashJoin};
+use super::options::RunOptions;
+use super::probe::Probe;
 use super::source::BatchStream;
 use crate::error::Result;
-use crate::probe::Claim;
-use crate::probe::Probe;
 
 /// The output of one partition, in probe order. It pulls a probe batch only when an output batch is asked for, ends after
 /// an error, and gives everything back when it is dropped.
 #[derive(Debug)]
 pub struct JoinStream {
     schema: SchemaRef,
-    state: State,
+    stage: Stage,
 }
 
 #[derive(Debug)]
-enum State {
+enum Stage {
     /// Nothing was pulled yet.
     New {
         join: Box<HashJoin>,
-        partition: usize,
         options: RunOptions,
-        claim: Claim,
-        filter: Option<FilterShare>,
+        claimed: ClaimedPartition,
     },
     Running {
         probe: Box<Probe>,
@@ -35,14 +32,21 @@ enum State {
     Ended,
 }
 
+impl HashJoin {
+    /// Runs one probe partition; nothing is pulled before the stream is.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) if the join, changed since it was built or attached, is not valid any more.
+    pub fn execute(&self, partition: usize, options: &RunOptions) -> Result<JoinStream> {
+        JoinStream::try_new(self.clone(), partition, options.clone())
+    }
+}
+
 impl JoinStream {
-    pub(crate) fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
+    fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
         let (output, _) = join.check()?;
-        let (claim, filter) = join.claim(partition)?;
-        Ok(Self {
-            schema: output.schema,
-            state: State::New { join: Box::new(join), partition, options, claim, filter },
-        })
+        let claimed = join.claim(partition)?;
+        Ok(Self { schema: output.schema, stage: Stage::New { join: Box::new(join), options, claimed } })
     }
 
     /// Schema of every batch.
@@ -53,19 +57,19 @@ impl JoinStream {
     /// True once the build is known.
     #[cfg(feature = "python")]
     pub(crate) fn is_started(&self) -> bool {
-        !matches!(self.state, State::New { .. })
+        !matches!(self.stage, Stage::New { .. })
     }
 
-    /// Builds or finds the build and opens the probe side, unless that is done. An error ends the stream.
+    /// Collects or finds the build and opens the probe side, unless that is done. An error ends the stream.
     pub(crate) fn start(&mut self) -> Result<()> {
-        if !matches!(self.state, State::New { .. }) {
+        if !matches!(self.stage, Stage::New { .. }) {
             return Ok(());
         }
-        let State::New { join, partition, options, claim, filter } = std::mem::replace(&mut self.state, State::Ended)
-        else {
+        let Stage::New { join, options, claimed } = std::mem::replace(&mut self.stage, Stage::Ended) else {
             return Ok(());
         };
-        let mut probe = join.start(partition, &options, claim, filter)?;
+        let partition = claimed.partition;
+        let mut probe = join.start(claimed, &options)?;
         let input = match probe.wants_input() {
             true => Some(join.probe_source().open(partition)?),
             false => {
@@ -73,25 +77,25 @@ impl JoinStream {
                 None
             }
         };
-        self.state = State::Running { probe: Box::new(probe), input };
+        self.stage = Stage::Running { probe: Box::new(probe), input };
         Ok(())
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
     #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
-        match &self.state {
-            State::Running { probe, .. } => probe.pending_rows(),
+        match &self.stage {
+            Stage::Running { probe, .. } => probe.pending_rows(),
             _ => 0,
         }
     }
 
     /// The next output of what was pulled so far.
     pub(crate) fn next_output(&mut self) -> Result<Option<RecordBatch>> {
-        match &mut self.state {
-            State::Running { probe, input } => {
+        match &mut self.stage {
+            Stage::Running { probe, input } => {
                 let batch = probe.next_output()?;
-                // At the limit the source is given back with the batch that reaches it (S36).
+                // At the limit the source is given back with the batch that reaches it.
                 if !probe.wants_input() {
                     *input = None;
                 }
@@ -101,9 +105,9 @@ impl JoinStream {
         }
     }
 
-    /// Pulls one probe batch, or learns that there is none; false where nothing more can come out.
+    /// Pulls one probe batch, or finds that there is none left; false where no further output can come.
     pub(crate) fn pull(&mut self) -> Result<bool> {
-        let State::Running { probe, input } = &mut self.state else { return Ok(false) };
+        let Stage::Running { probe, input } = &mut self.stage else { return Ok(false) };
         let Some(stream) = input else { return Ok(false) };
         match stream.next().transpose()? {
             Some(batch) => probe.push(batch)?,
@@ -117,7 +121,7 @@ impl JoinStream {
 
     /// Gives everything back.
     pub(crate) fn end(&mut self) {
-        self.state = State::Ended;
+        self.stage = Stage::Ended;
     }
 
     fn try_next(&mut self) -> Result<Option<RecordBatch>> {

@@ -17,16 +17,16 @@ use super::source::{self, Side};
 use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
 use crate::expr::Expr;
-use crate::join::{ExplainFormat, PartitionMode};
+use crate::join::{ExplainFormat, JoinKey, PartitionMode, ProjectedColumn};
 use crate::probe::ProbePlan;
 use crate::python::arguments::{count, keep_of, null_equalities, validate_of};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::execution::{Execution, run_options};
 use crate::python::interchange::{PySchema, batch_from_python, reader, type_name};
-use crate::python::join::{how_of, join_type};
+use crate::python::join::join_type;
 use crate::python::report;
 use crate::python::signals::{detach_if_long, interruptible};
-use crate::run::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions};
+use crate::run::{HashJoin, HashJoinBuilder, RunOptions};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
@@ -69,7 +69,7 @@ use crate::run::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
     /// Read or replaced, never held while Python code or anything long runs.
-    state: Mutex<State>,
+    state: Mutex<CurrentJoin>,
     /// The objects behind the sources, which pickling needs.
     build: Option<Py<PyAny>>,
     probe: Option<Py<PyAny>>,
@@ -79,7 +79,7 @@ pub(crate) struct PyHashJoin {
 }
 
 /// The join as it is now.
-struct State {
+struct CurrentJoin {
     join: HashJoin,
     /// What a call of the attached join validated, until the join is changed.
     called: Option<Arc<Called>>,
@@ -93,7 +93,7 @@ struct Called {
     schema: PySchema,
 }
 
-impl From<HashJoin> for State {
+impl From<HashJoin> for CurrentJoin {
     fn from(join: HashJoin) -> Self {
         Self { join, called: None, changes: 0 }
     }
@@ -121,7 +121,7 @@ impl PyHashJoin {
         self.state().join.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CurrentJoin> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,7 +244,7 @@ impl PyHashJoin {
                 {
                     return Err(plan(format!("HashJoin has no parameter {unknown}; it has {}", PARAMETERS.join(", "))));
                 }
-                let mut keys = join.on.len();
+                let mut keys = join.spec.on.len();
                 for name in PARAMETERS {
                     let Some(value) = changes.get_item(name)? else { continue };
                     builder = match name {
@@ -484,28 +484,28 @@ impl PyHashJoin {
     /// Key pairs as positions (build column, probe column).
     #[getter]
     fn on(&self) -> Vec<(usize, usize)> {
-        self.join().on
+        self.join().spec.on
     }
 
     #[setter]
     fn set_on(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
             let on = key_pairs(on)?;
-            self.set(|join| join.set_on(&on))
+            self.set(|join| join.spec.set_on(&on))
         })
     }
 
     /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
-        how_of(self.join().join_type)
+        self.join().spec.join_type.how()
     }
 
     #[setter]
     fn set_how(&self, how: &str) -> PyResult<()> {
         guarded(|| {
             self.set(|join| {
-                join.join_type = join_type(how)?;
+                join.spec.join_type = join_type(how)?;
                 Ok(())
             })
         })
@@ -514,15 +514,15 @@ impl PyHashJoin {
     /// Whether null matches null, for each key.
     #[getter]
     fn null_equal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.join().null_equality.iter().map(|equality| equality.nulls_equal()))
+        PyTuple::new(py, self.join().spec.null_equality.iter().map(|equality| equality.nulls_equal()))
     }
 
     #[setter]
     fn set_null_equal(&self, null_equal: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
-            let equalities = null_equalities(Some(null_equal), self.join().on.len())?;
+            let equalities = null_equalities(Some(null_equal), self.join().spec.on.len())?;
             self.set(|join| {
-                join.null_equality = equalities;
+                join.spec.null_equality = equalities;
                 Ok(())
             })
         })
@@ -531,7 +531,7 @@ impl PyHashJoin {
     /// The residual predicate, else None.
     #[getter(r#where)]
     fn predicate(&self) -> Option<PyExpr> {
-        self.join().filter.map(PyExpr::from)
+        self.join().spec.filter.map(PyExpr::from)
     }
 
     #[setter(r#where)]
@@ -539,7 +539,7 @@ impl PyHashJoin {
         guarded(|| {
             let predicate = predicate(Some(r#where))?;
             self.set(|join| {
-                join.filter = predicate;
+                join.spec.filter = predicate;
                 Ok(())
             })
         })
@@ -548,21 +548,21 @@ impl PyHashJoin {
     /// Output columns as positions in (build columns, probe columns), else None.
     #[getter]
     fn projection(&self) -> Option<Vec<usize>> {
-        self.join().projection
+        self.join().spec.projection
     }
 
     #[setter]
     fn set_projection(&self, projection: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
             let projection = projected(Some(projection))?;
-            self.set(|join| join.set_projection(projection))
+            self.set(|join| join.spec.set_projection(projection))
         })
     }
 
     /// Largest number of output rows, else None.
     #[getter]
     fn limit(&self) -> Option<usize> {
-        self.join().limit
+        self.join().spec.limit
     }
 
     #[setter]
@@ -570,16 +570,16 @@ impl PyHashJoin {
         guarded(|| {
             let limit = count("limit", limit)?;
             self.set(|join| {
-                join.limit = limit;
+                join.spec.limit = limit;
                 Ok(())
             })
         })
     }
 
-    /// _How partitions meet.
+    /// How partitions meet.
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.join().mode {
+        match self.join().spec.mode {
             PartitionMode::CollectLeft => "collect_left",
             PartitionMode::Partitioned => "partitioned",
         }
@@ -589,7 +589,7 @@ impl PyHashJoin {
     fn set_mode(&self, mode: &str) -> PyResult<()> {
         guarded(|| {
             self.set(|join| {
-                join.mode = mode_of(mode)?;
+                join.spec.mode = mode_of(mode)?;
                 Ok(())
             })
         })
@@ -598,14 +598,14 @@ impl PyHashJoin {
     /// SQL NOT IN for anti joins.
     #[getter]
     fn null_aware(&self) -> bool {
-        self.join().null_aware
+        self.join().spec.null_aware
     }
 
     #[setter]
     fn set_null_aware(&self, null_aware: bool) -> PyResult<()> {
         guarded(|| {
             self.set(|join| {
-                join.null_aware = null_aware;
+                join.spec.null_aware = null_aware;
                 Ok(())
             })
         })
@@ -614,7 +614,7 @@ impl PyHashJoin {
     /// How many rows of each side may share a key.
     #[getter]
     fn validate(&self) -> String {
-        self.join().validate.to_string()
+        self.join().spec.validate.to_string()
     }
 
     #[setter]
@@ -622,7 +622,7 @@ impl PyHashJoin {
         guarded(|| {
             let validate = validate_of(validate)?;
             self.set(|join| {
-                join.validate = validate;
+                join.spec.validate = validate;
                 Ok(())
             })
         })

@@ -6,10 +6,10 @@ use arrow_array::RecordBatch;
 use pyo3::prelude::*;
 
 use crate::error::Result;
-use crate::probe::Probe;
 use crate::python::errors::{guarded, plan};
 use crate::python::interchange::{PySchema, batch_from_python};
 use crate::python::signals::detach_if_long;
+use crate::run::Probe;
 
 /// A join whose probe batches are pushed by hand; made by `HashJoin.open`.
 ///

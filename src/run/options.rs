@@ -1,0 +1,27 @@
+//! How a join runs.
+
+use std::sync::Arc;
+
+use crate::cancel::Cancel;
+use crate::memory::{MemoryPool, Pool};
+use crate::prepare::Config;
+
+/// How a join runs, which does not change what it gives.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Largest number of rows of an output batch. Default 8192.
+    pub batch_size: usize,
+    /// Pays for builds and visited bits of this run. Default an unlimited pool.
+    pub pool: Arc<dyn Pool>,
+    /// Choices for builds of this run.
+    pub config: Config,
+    /// Asks the run to stop.
+    pub cancel: Cancel,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        let (config, cancel) = (Config::default(), Cancel::default());
+        Self { batch_size: 8192, pool: Arc::new(MemoryPool::unlimited()), config, cancel }
+    }
+}
