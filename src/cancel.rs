@@ -6,9 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Rows (groups, or other things that take as little time each) that a long loop handles between two polls.
-pub(crate) const POLL_ROWS: usize = 1 << 16;
-
 /// A shared stop signal, polled by every long loop at least every 10 ms. The default one never fires and costs nothing.
 ///
 /// Once it fired it stays so, on every clone and thread.
@@ -54,6 +51,9 @@ impl Cancel {
         }
     }
 }
+
+/// How many rows, or other things that take as little time each, a long loop handles between two checks of its signal.
+pub(crate) const POLL_ROWS: usize = 1 << 16;
 
 impl fmt::Debug for Cancel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The kind of a join. *Build* is the retained side, *probe* the side that streams past it.
+/// Which rows a join gives. *Build* is the prepared side, *probe* the side that streams past it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum JoinType {
     /// Matching pairs.
@@ -18,7 +18,7 @@ pub enum JoinType {
     ProbeSemi,
     /// Probe rows without a match (SQL `NOT EXISTS`).
     ProbeAnti,
-    /// Every probe row, and a Boolean column `mark` that tells whether it has a match.
+    /// Every probe row, and a Boolean column `mark`: whether it has a match.
     ProbeMark,
     /// Build rows with a match, each once.
     BuildSemi,
@@ -27,7 +27,7 @@ pub enum JoinType {
 }
 
 impl JoinType {
-    /// Every kind.
+    /// Every join type.
     pub const ALL: [JoinType; 9] = [
         Self::Inner,
         Self::ProbeOuter,
@@ -80,7 +80,7 @@ impl JoinType {
         matches!(self, Self::BuildOuter | Self::FullOuter)
     }
 
-    /// What comes out is known only when the whole probe side was seen.
+    /// The output depends on the whole probe side: build rows that are given once all probe rows were seen.
     pub(crate) fn is_build_driven(self) -> bool {
         self.extends_build() || matches!(self, Self::BuildSemi | Self::BuildAnti)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for JoinType {
     }
 }
 
-/// How the partitions of the two inputs meet. The names are DataFusion's.
+/// Which build each probe partition probes. The names are DataFusion's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PartitionMode {
     /// All build partitions are collected into one build that every probe partition probes.

@@ -1,4 +1,4 @@
-//! Which columns a join gives, and what each is copied from.
+//! The output columns of a join, and what each is copied from.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ impl Output {
 }
 
 impl Output {
-    /// The columns of the build side that are copied from, some more than once.
+    /// The columns of the build side that output is copied from, some more than once.
     pub(crate) fn build_columns(&self, join_type: JoinType) -> impl Iterator<Item = usize> + '_ {
         let beside_matches = self.origins.iter().filter_map(|origin| match *origin {
             ColumnOrigin::Build(column) => Some(column),
@@ -158,7 +158,7 @@ impl Output {
     }
 }
 
-/// The field, nullable where its side is null-extended.
+/// The field, made nullable where `nullable`; an error where its type cannot hold nulls. `by` names what gives the nulls.
 pub(crate) fn extended(field: &FieldRef, nullable: bool, by: impl Display) -> Result<FieldRef> {
     if nullable && !can_hold_nulls(field.data_type()) {
         return plan_err!(
@@ -181,7 +181,7 @@ fn origins(
     on: &[(usize, usize)],
     columns: &[OutputColumn],
 ) -> Vec<ColumnOrigin> {
-    // Every build row in the output of these kinds stands beside the probe row that matched it.
+    // With these join types, a build row that probing finds stands beside the probe row that matched it.
     let matched = matches!(join_type, JoinType::Inner | JoinType::BuildOuter);
     let origin = |column: OutputColumn| match column {
         // Reading the key from the probe row is sequential, from the build row random.
@@ -199,7 +199,7 @@ fn origins(
     (0..direct.len()).map(|i| earlier(i).unwrap_or(direct[i])).collect()
 }
 
-/// True where a matching key of one side holds the bits of the other: one type, whose equality is equality of bits.
+/// True where matching keys of both sides are the same bits: they have one type, whose equality is equality of bits.
 fn copies(build: &DataType, probe: &DataType) -> bool {
     use DataType::{Binary, Boolean, FixedSizeBinary, Interval, LargeBinary, LargeUtf8, Utf8};
     let by_bits = match build {

@@ -66,7 +66,7 @@ pub(crate) fn properties(spec: &JoinSpec, output: &Output, sides: Sides<'_>) -> 
     };
     sides.build.equal_columns.iter().for_each(|&(a, b)| unite(a, b));
     sides.probe.equal_columns.iter().for_each(|&(a, b)| unite(builds + a, builds + b));
-    // Every output row of these kinds stands for a matching pair.
+    // Every output row of these join types comes from a matching pair.
     if matches!(spec.join_type, JoinType::Inner | JoinType::ProbeSemi | JoinType::BuildSemi) {
         spec.pairs().for_each(|(b, p)| unite(b, builds + p));
     }

@@ -29,7 +29,7 @@ pub struct JoinSpec {
     pub projection: Option<Vec<usize>>,
     /// Largest number of rows that each execution gives.
     pub limit: Option<usize>,
-    /// How the partitions of the two sides meet.
+    /// Which build each probe partition probes.
     pub mode: PartitionMode,
     /// SQL `NOT IN` for anti joins.
     pub null_aware: bool,

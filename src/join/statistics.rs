@@ -1,4 +1,4 @@
-//! How many rows a join takes and gives, as far as that is known before it runs.
+//! How many rows a join reads and gives, as far as that is known before it runs.
 
 use super::declared::Sides;
 use super::join_type::JoinType;
@@ -9,7 +9,7 @@ use super::spec::JoinSpec;
 pub enum Estimate {
     /// Known.
     Exact(usize),
-    /// Guessed.
+    /// Estimated.
     Inexact(usize),
     /// Nothing is known.
     #[default]
@@ -17,7 +17,7 @@ pub enum Estimate {
 }
 
 impl Estimate {
-    /// The number, known or guessed.
+    /// The number, known or estimated.
     pub fn value(self) -> Option<usize> {
         match self {
             Estimate::Exact(rows) | Estimate::Inexact(rows) => Some(rows),
@@ -37,9 +37,9 @@ impl From<Option<usize>> for Estimate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Rows of the build side: those of the attached build, or what the build source knows.
+    /// Rows of the build side: those of the attached build, or what the build source declares.
     pub build_rows: Estimate,
-    /// Rows of the probe side, all partitions together: what the probe source knows.
+    /// Rows of the probe side, all partitions together: what the probe source declares.
     pub probe_rows: Estimate,
     /// Rows given, all partitions together.
     pub output_rows: Estimate,

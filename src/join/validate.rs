@@ -1,4 +1,4 @@
-//! What a join promises about repeated keys.
+//! What a join may assume about repeated keys, and how that is checked.
 
 use std::fmt;
 
@@ -14,21 +14,21 @@ pub enum Validate {
     /// Any number on both sides.
     #[default]
     ManyToMany,
-    /// Every key of the build stands in one row, and no two probe rows share a key of the build.
+    /// Every key of the build is in one row, and no two probe rows share a key of the build.
     OneToOne,
     /// No two probe rows share a key of the build.
     OneToMany,
-    /// Every key of the build stands in one row. Known once the build is, so probing costs nothing more.
+    /// Every key of the build is in one row. That is known with the build, so it costs nothing while probing.
     ManyToOne,
 }
 
 impl Validate {
-    /// No two probe rows of one join may share a key of the build.
+    /// Whether no two probe rows of one join may share a key of the build.
     pub(crate) fn probe_unique(self) -> bool {
         matches!(self, Self::OneToOne | Self::OneToMany)
     }
 
-    /// Refuses a build with a repeated key, where that matters.
+    /// Refuses a build with a repeated key where the build must have one row per key.
     pub(crate) fn check_build(self, build: &PreparedBuild) -> Result<()> {
         if build.is_unique() || !matches!(self, Self::OneToOne | Self::ManyToOne) {
             return Ok(());
@@ -39,7 +39,7 @@ impl Validate {
         )
     }
 
-    /// Two probe rows share the key of `group`.
+    /// The error for two probe rows that share the key of `group`.
     pub(crate) fn repeated_in_probe(self, build: &PreparedBuild, group: u32) -> Error {
         Error::Execution(format!(
             "validate={self} needs probe rows with different keys, two or more have {}",
@@ -59,7 +59,7 @@ impl fmt::Display for Validate {
     }
 }
 
-/// A key of `build` that stands in several rows, for an error text.
+/// A key that several rows of `build` have, for an error text.
 pub(crate) fn repeated_key(build: &PreparedBuild) -> String {
     let groups = build.groups();
     match (0..build.num_keys() as u32).find(|&group| groups.group_len(group) > 1) {

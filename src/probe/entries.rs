@@ -1,4 +1,4 @@
-//! From one probe batch to candidate rows: (probe row, build row) entries in probe order, cut at the batch size.
+//! From one probe batch to its candidates: entries (probe row, build row) in probe order, cut at the batch size.
 
 use arrow_array::RecordBatch;
 
@@ -36,7 +36,7 @@ impl Entries {
     /// Appends `hits`, whose contents are unspecified afterwards.
     fn extend(&mut self, hits: &mut Hits) {
         if self.len() == 0 {
-            // Small batches are read in one stage: no copy.
+            // A small batch is looked up in one stage, whose hits need no copy.
             std::mem::swap(&mut self.probe, &mut hits.rows);
             std::mem::swap(&mut self.build, &mut hits.groups);
         } else {
@@ -62,10 +62,10 @@ impl Entries {
         let base = self.len();
         self.probe.resize(base + len, 0);
         let (mut kept, mut hit) = (base, 0);
-        // No probe row has this number, so the last hit is never passed.
+        // No probe row has this number, so `hit` never runs past the end.
         hits.rows.push(NONE);
         for row in start as u32..(start + len) as u32 {
-            // Without a branch, since hits cannot be predicted.
+            // No branch, since hits cannot be predicted.
             let is_hit = hits.rows[hit] == row;
             self.probe[kept] = row;
             kept += usize::from(!is_hit);
@@ -113,18 +113,18 @@ pub(crate) struct RowCandidates {
     /// Build rows of the group that came before.
     pub(crate) skip: usize,
     pub(crate) take: usize,
-    /// What `take` is but for the last candidates of a row.
+    /// What `take` is, except for the last candidates of a row.
     pub(crate) size: usize,
 }
 
-/// What becomes an entry.
+/// Which rows become entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryShape {
     /// One entry per build row of the key (true), or one per probe row that hits.
     pub(crate) expand: bool,
-    /// Probe rows that miss give an entry too.
+    /// Probe rows without a hit give an entry too.
     pub(crate) misses: bool,
-    /// Probe rows that hit give an entry; false only where rows are not expanded and misses are asked for.
+    /// Probe rows with a hit give an entry; false only where rows are not expanded and `misses` is set.
     pub(crate) hits: bool,
 }
 
@@ -136,7 +136,7 @@ pub(super) const STAGE: usize = 8192;
 pub(crate) enum KeySource {
     Keys(Keys),
     Codes(Codes),
-    /// Several keys in each row, which must all be one: at least two.
+    /// Several keys in each row, at least two, which must all be the same.
     Same(Box<Same>),
 }
 
@@ -191,7 +191,7 @@ impl KeySource {
 pub(crate) struct Input {
     pub(crate) batch: RecordBatch,
     lookup: KeySource,
-    /// Looked at between stages, of which any number may give no entry.
+    /// Polled between stages, any number of which may give no entry.
     cancel: Cancel,
     hits: Hits,
     /// The next hit to turn into entries.
@@ -219,7 +219,7 @@ impl Input {
         (self.taken > 0).then(|| self.hits.rows[self.hit])
     }
 
-    /// Leaves out the remaining candidates of the open row.
+    /// Skips the remaining candidates of the open row.
     pub(crate) fn skip_open_row(&mut self) {
         if self.taken > 0 {
             self.next_hit();
@@ -236,7 +236,7 @@ impl Input {
     pub(crate) fn next_row(&mut self, build: &PreparedBuild, many: usize, max: usize) -> Option<RowCandidates> {
         let (&row, &group) = (self.hits.rows.get(self.hit)?, self.hits.groups.get(self.hit)?);
         let groups = build.groups();
-        // Rows before it that miss are entries first.
+        // Rows before it that have no hit become entries first.
         if groups.is_unique() || self.row != row as usize || groups.group_len(group) < many {
             return None;
         }
@@ -317,7 +317,7 @@ impl Input {
 
     /// Adds the hits of the next `len` probe rows.
     fn look_up(&mut self, build: &PreparedBuild, len: usize) -> Result<()> {
-        // The caller has just looked before the first stage.
+        // The caller has just polled before the first stage.
         if self.looked_up > 0 {
             self.cancel.check()?;
         }

@@ -1,4 +1,4 @@
-//! The key columns of probe batches, in the terms of a build's index.
+//! The key columns of probe batches, brought to the types of a build's index.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
 use arrow_buffer::BooleanBuffer;
@@ -17,11 +17,11 @@ pub(crate) struct KeyReader(Vec<KeyColumn>);
 struct KeyColumn {
     /// Position in the batch.
     position: usize,
-    /// The type that the index has the key in, where it does not read the batch's own.
+    /// The type that the index has the key in, where it cannot read the type of the batch.
     coerced: Option<DataType>,
 }
 
-/// Keys in the terms of one build's index: those of a batch.
+/// The keys of a batch, brought to the types of one build's index.
 #[derive(Debug)]
 pub struct Keys {
     /// Number of keys.
@@ -32,7 +32,7 @@ pub struct Keys {
     pub(crate) missing: Option<BooleanBuffer>,
 }
 
-/// Rows whose only key is encoded by few values: each of them is looked up once, whatever the number of rows.
+/// The only key of some rows, encoded by few values, each of which is looked up once however many rows have it.
 #[derive(Debug)]
 pub(crate) struct Codes {
     positions: UInt64Array,
@@ -56,7 +56,7 @@ impl Codes {
                 Some(nulls) if nulls.is_null(row) => self.null_group,
                 _ => self.groups[code as usize],
             };
-            // Without a branch, since hits cannot be predicted.
+            // No branch, since hits cannot be predicted.
             rows[found] = row as u32;
             groups[found] = group;
             found += usize::from(group != NONE);
@@ -93,7 +93,8 @@ impl KeyReader {
         Ok(Self(keys.map(column).collect::<Result<_>>()?))
     }
 
-    /// The codes of `batch`, which has the reader's schema, where it has one key of fewer values than rows.
+    /// The codes of `batch`, which has the reader's schema, if it has one key, encoded by at most as many values as it has
+    /// rows.
     pub(crate) fn codes(&self, batch: &RecordBatch, build: &PreparedBuild, hits: &mut Hits) -> Result<Option<Codes>> {
         let [KeyColumn { position, coerced: Some(data_type) }] = self.0.as_slice() else { return Ok(None) };
         let column = batch.column(*position);

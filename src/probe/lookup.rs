@@ -1,4 +1,4 @@
-//! The index asked by itself: which keys there are, how often, and in which rows.
+//! The index used without a join: which keys a build has, how often, and in which rows.
 
 use std::sync::Arc;
 
@@ -18,10 +18,14 @@ use crate::join::{JoinType, extended, repeated_key};
 use crate::memory::Pool;
 use crate::prepare::{Keep, PreparedBuild, lease_column};
 
-/// What the index answers about keys. Nothing but the answer is made; it belongs to the caller and is not charged. `hits` is
-/// working memory, to be kept between calls.
+/// Questions about keys. Nothing is made but the result, which belongs to the caller and is not charged. `hits` is working
+/// memory, to be kept between calls.
 impl PreparedBuild {
     /// Whether each key is in the build; without nulls.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] or the error of its hook once `cancel` fires; [`Error::Damaged`] where a build that was opened
+    /// unverified is damaged.
     pub fn contains(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel) -> Result<BooleanArray> {
         let mut bits = MutableBuffer::from_len_zeroed(keys.rows.div_ceil(8));
         self.for_each_hit(keys, hits, cancel, |row, _| bit_util::set_bit(&mut bits, row))?;
@@ -29,6 +33,9 @@ impl PreparedBuild {
     }
 
     /// The number of build rows of each key, without nulls. Their sum is the exact size of an inner join.
+    ///
+    /// # Errors
+    /// As of [`contains`](Self::contains).
     pub fn count_matches(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel) -> Result<UInt32Array> {
         let mut counts = vec![0; keys.rows];
         // A build has fewer than 2^32 rows.
@@ -40,7 +47,7 @@ impl PreparedBuild {
     /// The build row of each key, null where it is absent. `keep` chooses among several.
     ///
     /// # Errors
-    /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`].
+    /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`]; others as of [`contains`](Self::contains).
     pub fn rows_of(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<UInt32Array> {
         let rows = self.raw_rows_of(keys, keep, hits, cancel)?;
         let nulls = found(&rows);
@@ -72,7 +79,7 @@ impl PreparedBuild {
     /// [`JoinType::FullOuter`].
     ///
     /// # Errors
-    /// [`Error::Plan`] for a kind that does not give pairs, [`Error::ResourcesExhausted`] if `pool` refuses or the allocator
+    /// [`Error::Plan`] for a join type that does not give pairs, [`Error::ResourcesExhausted`] if `pool` refuses or the allocator
     /// does.
     pub fn probe_indices(
         &self,
@@ -154,7 +161,7 @@ impl Lookup {
     /// Rows of `columns`, positions in `build`; all of them nullable, since a key may be absent.
     ///
     /// # Errors
-    /// [`Error::Plan`] for positions out of range, and columns of a type that no null has a place in.
+    /// [`Error::Plan`] for positions out of range, and columns of a type that cannot hold nulls.
     pub fn try_new(build: Arc<PreparedBuild>, columns: &[usize]) -> Result<Self> {
         let all = build.rows_schema().clone();
         let field = |&column: &usize| match all.fields().get(column) {
@@ -167,7 +174,7 @@ impl Lookup {
         Ok(Self { build, schema, columns })
     }
 
-    /// The build that is asked.
+    /// The build that is looked up in.
     pub fn build(&self) -> &Arc<PreparedBuild> {
         &self.build
     }
@@ -207,7 +214,7 @@ impl Entries {
     }
 }
 
-/// Which of `rows` are some, unless all are.
+/// Which of `rows` exist, as validity; `None` where all do.
 fn found(rows: &[u32]) -> Option<NullBuffer> {
     let any_none = rows.contains(&NONE);
     any_none.then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE)))

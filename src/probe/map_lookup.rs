@@ -1,4 +1,4 @@
-//! The test whether a row's key is in a build's map, as an expression that can be compared and hashed.
+//! The test whether the key of a row is in a build, as an expression that can be compared and hashed.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -14,9 +14,9 @@ use crate::error::{Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::prepare::PreparedBuild;
 
-/// True for the rows whose key columns hold a key of a build. It holds a lease on the build.
+/// True for the rows whose key columns hold a key of a build. It keeps the build alive.
 ///
-/// Two are equal exactly where they hold the same map, by identity, and have the same columns, description and seed.
+/// Two are equal exactly where they are over the same build, by identity, and have the same columns, description and seed.
 #[derive(Clone)]
 pub struct MapLookup {
     build: Arc<PreparedBuild>,
@@ -26,9 +26,12 @@ pub struct MapLookup {
 }
 
 impl MapLookup {
-    /// The lookup of `columns` (positions in the tested batches, one per key of `build`) in the map of `build`.
+    /// The lookup of `columns` (positions in the tested batches, one per key of `build`) in `build`.
     ///
     /// `seed` is the one that an engine hashes the columns with where it plans by hash; 0 where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for a number of columns other than one per key.
     pub fn new(
         build: Arc<PreparedBuild>,
         columns: Vec<usize>,
@@ -41,7 +44,7 @@ impl MapLookup {
         Ok(Self { build, columns, description: description.into(), seed })
     }
 
-    /// The build whose map it asks.
+    /// The build that is looked up in.
     pub fn build(&self) -> &Arc<PreparedBuild> {
         &self.build
     }
@@ -71,7 +74,7 @@ impl MapLookup {
         Ok(mask.finish())
     }
 
-    /// Sets the rows that pass the bounds and are in the map.
+    /// Sets the rows that pass the bounds and are in the build.
     pub(crate) fn mark(&self, batch: &RecordBatch, mask: &mut Mask) -> Result<()> {
         let Keys { columns: keys, missing, .. } =
             KeyReader::try_new(&self.build, &self.columns, batch.schema_ref())?.read(batch)?;
@@ -86,7 +89,7 @@ impl MapLookup {
             return Ok(());
         }
         let mut hits = Hits::default();
-        // The map is exact without the bounds: rows are cut out before only where that saves more than it costs.
+        // The lookup is exact without the bounds: rows are filtered by them first only where that saves more than it costs.
         let Some(candidates) = candidates else {
             return self.look_up(&keys, rows, &mut hits, |row| mask.set(row as usize));
         };

@@ -1,4 +1,4 @@
-//! What one join did, measured where it happens.
+//! Counters and timers of one run of a join.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,21 +27,21 @@ pub(crate) struct JoinMetrics {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// Rows that the build source gave to this join; 0 where a prepared build is attached.
+    /// Rows that were read from the build source; 0 where a prepared build is attached.
     pub build_input_rows: u64,
-    /// Batches that the build source gave to this join; 0 where a prepared build is attached.
+    /// Batches that were read from the build source; 0 where a prepared build is attached.
     pub build_input_batches: u64,
     /// Bytes that this join charged for its own build; 0 where a prepared build is attached.
     pub build_mem_used: u64,
     /// Time spent on building, pulling from the source included; 0 where a prepared build is attached.
     pub build_time: Duration,
-    /// Probe rows taken.
+    /// Probe rows read.
     pub input_rows: u64,
-    /// Probe batches taken.
+    /// Probe batches read.
     pub input_batches: u64,
-    /// Rows given.
+    /// Output rows.
     pub output_rows: u64,
-    /// Batches given.
+    /// Output batches.
     pub output_batches: u64,
     /// Time spent on joining, pulling from the probe source excluded.
     pub join_time: Duration,
@@ -78,7 +78,7 @@ pub(crate) fn add(counter: &AtomicU64, amount: usize) {
     counter.fetch_add(amount as u64, Ordering::Relaxed);
 }
 
-/// Adds the time since its making to a counter when it is dropped.
+/// Adds the time since it was started to a counter when it is dropped.
 pub(crate) struct Timer<'a>(&'a AtomicU64, Instant);
 
 impl<'a> Timer<'a> {

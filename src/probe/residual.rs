@@ -1,4 +1,4 @@
-//! The residual predicate: candidate pairs in pieces of bounded size, and which of them become entries.
+//! The residual predicate: it decides candidate pairs in pieces of bounded size; those that pass become entries.
 //!
 //! Few candidates of many probe rows are gathered side by side. The many candidates of one probe row come by themselves:
 //! the row's own columns are one value for all of them, and what is gathered of a key's build rows serves every probe row
@@ -19,14 +19,14 @@ use crate::join::JoinType;
 /// Most pairs that are decided at once, whatever the batch size.
 const PAIRS: usize = 8192;
 
-/// From so many candidates on a probe row comes by itself; also how many of them are decided at once where one that passes
-/// decides the row.
+/// A probe row with at least this many candidates is decided by itself; also how many of them are decided at once where one
+/// that passes decides the row.
 const MANY: usize = 1024;
 
 /// Most pieces of one key that are kept.
 const KEPT: usize = 8;
 
-/// What is known between two pieces.
+/// State between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Residual {
     candidates: Entries,
@@ -35,7 +35,7 @@ pub(crate) struct Residual {
     key: KeyPieces,
 }
 
-/// Build columns of the key that was met last, piece by piece.
+/// Build columns of the last key that was decided by itself, piece by piece.
 #[derive(Debug, Default)]
 struct KeyPieces {
     group: Option<u32>,
@@ -135,7 +135,7 @@ impl Residual {
         let Self { candidates, open_row_passed, .. } = self;
         let rows = candidates.len();
         let passed = if candidates.build.contains(&NONE) {
-            // The misses of an outer kind are no pairs: the predicate does not see them, nor can it fail on them.
+            // Misses of an outer join are not pairs: the predicate must not see them, since it could fail on them.
             let mut only = Entries::default();
             let hits = (0..rows).filter(|&i| candidates.build[i] != NONE);
             hits.for_each(|i| only.push(candidates.probe[i], candidates.build[i]));
@@ -160,13 +160,13 @@ impl Residual {
             return Ok(());
         }
         let open = input.open_row();
-        // Build rows are decided one by one: a miss is written over the last candidate of its row.
+        // A miss overwrites the last candidate of its row, which is not given.
         let mut row_passed = *open_row_passed;
         let (misses, hits) = (plan.join_type.keeps_unmatched_probe(), plan.join_type != JoinType::ProbeAnti);
         let mut keep = Vec::with_capacity(rows);
         for i in 0..rows {
             let pass = passes(i);
-            // A row kind needs its first passing pair only.
+            // Semi, anti and mark joins need only the first passing pair of a row.
             let mut kept = hits && pass && (pairs || !row_passed);
             row_passed |= pass;
             let row = Some(candidates.probe[i]);
@@ -224,7 +224,7 @@ fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<Ar
 }
 
 impl KeyPieces {
-    /// The build columns of the predicate for candidates of one row. The pieces of a key are asked for in order, from the first one on.
+    /// The build columns of the predicate for candidates of one row. The pieces of a key are asked for in order.
     fn piece(&mut self, plan: &ProbePlan, predicate: &Predicate, of_row: &RowCandidates) -> Result<Vec<ArrayRef>> {
         if self.group != Some(of_row.group) {
             self.pieces.clear();
@@ -248,7 +248,7 @@ impl KeyPieces {
     }
 }
 
-/// The pairs that pass: null is no.
+/// The pairs that pass; null does not.
 fn passing(decided: &BooleanArray) -> BooleanBuffer {
     match decided.nulls() {
         Some(valid) => decided.values() & valid.inner(),

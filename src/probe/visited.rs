@@ -1,5 +1,5 @@
-//! Which build rows or keys found a partner: the state of build-driven and of validated joins, shared by the partitions
-//! of one join.
+//! Which build rows or keys have matched: the state of build-driven and of validated joins, shared by the partitions of one
+//! run.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::error::{Result, plan_err};
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
 
-/// One bit per group where a key decides, one per build row where a predicate does.
+/// One bit per group where the key decides a match, one per build row where a predicate does.
 #[derive(Debug)]
 pub(crate) struct Visited {
     bits: Vec<AtomicU64>,
@@ -20,7 +20,7 @@ pub(crate) struct Visited {
     pub(crate) probe_rows: AtomicBool,
     /// Some probe row with a null key was seen.
     pub(crate) probe_nulls: AtomicBool,
-    /// Last, so that the bits go before their charge.
+    /// Last, so that the bits are freed before their charge.
     _reservation: Reservation,
 }
 
@@ -48,7 +48,7 @@ impl Visited {
     #[inline]
     pub(crate) fn mark(&self, i: u32) {
         let (word, bit) = (&self.bits[i as usize / 64], 1 << (i % 64));
-        // Most marks repeat: reading first keeps the line shared between the partitions.
+        // Most marks repeat; reading first keeps the cache line shared between partitions.
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
         }
@@ -97,7 +97,7 @@ pub(crate) struct RowBits {
     bits: Vec<u64>,
     rows: usize,
     next: usize,
-    /// Some probe row was seen, where the join asks (null-aware).
+    /// Some probe row was seen; only known for null-aware joins.
     pub(crate) probe_had_rows: bool,
     _reservation: Reservation,
 }
@@ -133,12 +133,12 @@ impl RowBits {
     }
 }
 
-/// What the partitions of one run share: the bits that they mark, and which of them have ended.
+/// What the partitions of one run share: the bits that they mark, and how many of them have ended.
 #[derive(Debug)]
 pub(crate) struct Marks {
     partitions: usize,
     progress: Mutex<Progress>,
-    /// The matched build rows or groups of a build-driven kind, once a partition has made them.
+    /// The matched build rows or groups of a build-driven join, once a partition has made the bits.
     visited: Mutex<Option<Arc<Visited>>>,
     /// The groups that some probe row has, where no two may share one.
     seen: Mutex<Option<Arc<Visited>>>,
@@ -147,7 +147,7 @@ pub(crate) struct Marks {
 #[derive(Debug, Default)]
 struct Progress {
     claimed: HashSet<usize>,
-    /// No other partition is going to be executed.
+    /// No other partition will be executed.
     all_claimed: bool,
     /// Claims that have not ended.
     open: usize,
@@ -184,7 +184,7 @@ impl Marks {
         }
     }
 
-    /// Lets go of the bits and, without a lock, of their charge.
+    /// Drops the bits and, without holding a lock, their charge.
     fn release(&self) {
         let bits = (lock(&self.visited).take(), lock(&self.seen).take());
         drop(bits);
@@ -259,10 +259,10 @@ impl Drop for Claim {
 /// What one partition marks.
 #[derive(Debug)]
 pub(crate) struct PartitionMarks {
-    /// The matched build rows or groups of a build-driven kind.
+    /// The matched build rows or groups of a build-driven join.
     pub(crate) visited: Option<Arc<Visited>>,
     /// The groups that some probe row has, where no two may share one.
     pub(crate) seen: Option<Arc<Visited>>,
-    /// Last: whoever sees this partition ended finds its bits released.
+    /// Last, so that the bits are dropped before this partition counts as ended.
     pub(crate) claim: Claim,
 }

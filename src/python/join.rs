@@ -1,6 +1,7 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -18,6 +19,7 @@ use super::classes::source::once;
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, is_a, reader, type_name};
+use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
@@ -39,28 +41,21 @@ pub(crate) struct Attached {
     schema: PySchema,
 }
 
-/// The joins that were attached to one build, most recently used first.
+/// The joins that were attached to one build lately.
 #[derive(Default)]
-pub(crate) struct JoinCache(Mutex<Vec<Arc<Attached>>>);
-
-/// How many joins a build remembers.
-const REMEMBERED: usize = 8;
+pub(crate) struct JoinCache(Mutex<Recent<Arc<Attached>, 8>>);
 
 impl JoinCache {
     fn get(&self, options: &JoinOptions, schema: &SchemaRef) -> Option<Arc<Attached>> {
         let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |join: &Arc<Attached>| {
-            (Arc::ptr_eq(&join.probe_schema, schema) || join.probe_schema == *schema) && join.options == *options
-        };
-        let at = joins.iter().position(fits)?;
-        joins[..=at].rotate_right(1);
-        Some(Arc::clone(&joins[0]))
+        let same_schema = |other: &SchemaRef| Arc::ptr_eq(other, schema) || other == schema;
+        let fits = |join: &Arc<Attached>| Ok(same_schema(&join.probe_schema) && join.options == *options);
+        let Ok::<_, Infallible>(found) = joins.find(fits);
+        found.map(Arc::clone)
     }
 
     fn add(&self, join: Arc<Attached>) {
-        let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        joins.truncate(REMEMBERED - 1);
-        joins.insert(0, join);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(join);
     }
 }
 

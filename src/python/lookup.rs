@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::classes::pool::PyMemoryPool;
 use super::errors::plan;
 use super::interchange::PySchema;
+use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
 use crate::cancel::Cancel;
@@ -31,12 +32,9 @@ pub(crate) struct LookupCache {
     /// Working memory of the caller that comes first.
     hits: Mutex<Hits>,
     getter: PyOnceLock<Vec<Reader>>,
-    /// Most recently used first.
-    lookups: Mutex<Vec<Arc<Remembered>>>,
+    /// The choices of columns that were used lately.
+    lookups: Mutex<Recent<Arc<Remembered>, 8>>,
 }
-
-/// How many choices of columns a build remembers.
-const REMEMBERED: usize = 8;
 
 /// Rows of some columns; None is all.
 struct Remembered {
@@ -67,13 +65,9 @@ impl LookupCache {
         build: &Arc<PreparedBuild>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Arc<Remembered>> {
-        let known = |lookups: &mut Vec<Arc<Remembered>>| {
-            let at = lookups.iter().position(|lookup| lookup.columns == columns)?;
-            lookups[..=at].rotate_right(1);
-            Some(Arc::clone(&lookups[0]))
-        };
-        if let Some(lookup) = known(&mut self.lookups.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return Ok(lookup);
+        let lookups = || self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lookup) = lookups().find(|lookup| Ok::<_, Error>(lookup.columns == columns))? {
+            return Ok(Arc::clone(lookup));
         }
         let positions = match &columns {
             None => (0..build.schema().fields().len()).collect(),
@@ -84,9 +78,7 @@ impl LookupCache {
         let lookup = Lookup::try_new(Arc::clone(build), &positions)?;
         let schema = PySchema::new(py, lookup.schema().clone())?;
         let lookup = Arc::new(Remembered { columns, lookup, schema });
-        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        lookups.truncate(REMEMBERED - 1);
-        lookups.insert(0, Arc::clone(&lookup));
+        lookups().add(Arc::clone(&lookup));
         Ok(lookup)
     }
 }

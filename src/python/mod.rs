@@ -13,6 +13,7 @@ mod interchange;
 mod join;
 mod lookup;
 mod read;
+mod recent;
 mod report;
 mod shutdown;
 mod signals;

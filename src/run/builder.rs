@@ -87,7 +87,7 @@ impl HashJoinBuilder {
         self
     }
 
-    /// How the partitions of the two sides meet.
+    /// Which build each probe partition probes.
     pub fn mode(mut self, mode: PartitionMode) -> Self {
         self.join.spec.mode = mode;
         self

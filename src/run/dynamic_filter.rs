@@ -59,7 +59,7 @@ type Callback = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 struct FilterState {
-    /// The run that completes the filter: the last one that began.
+    /// The run that completes the filter: the one that began last.
     owner: Weak<RunState>,
     /// Streams that read through the filter, of whichever run.
     open: usize,
@@ -225,7 +225,7 @@ impl DynamicFilter {
         format!("{}@{}", self.schema.field(key).name(), key)
     }
 
-    /// The test of one build, as text: bounds and the kind of membership.
+    /// The test of one build as text: bounds and how membership is tested.
     fn describe(&self, build: &PreparedBuild) -> String {
         if build.num_keys() == 0 {
             return "false".to_owned();
@@ -261,7 +261,7 @@ impl FilterState {
 }
 
 impl fmt::Display for DynamicFilter {
-    /// Bounds and the kind of membership; no other table contents.
+    /// Bounds and how membership is tested; no other contents of the build.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self.tests() {
             None => "empty".to_owned(),

@@ -241,7 +241,7 @@ impl HashJoin {
     /// chooses the snapshot and nothing verifies its contents.
     ///
     /// Caller contract: buffers of `input` stay valid independently of their producer; `pool` outlives every consumer;
-    /// filter objects and schema metadata are outside the charge; a producer keeps its own allocations charged until the
+    /// filter objects and schema metadata are not charged; a producer keeps its own allocations charged until the
     /// stream releases them; the caller coordinates concurrent preparation, publication and eviction.
     ///
     /// # Errors
@@ -292,7 +292,7 @@ impl HashJoin {
         Ok(self)
     }
 
-    /// Forgets the run state, detaches the dynamic filter and keeps an attached build, so that the same join runs again.
+    /// Makes a fresh run state and detaches the dynamic filter, so that the same join runs again; an attached build stays.
     pub fn reset(&mut self) {
         self.dynamic_filter = None;
         self.reset_run();

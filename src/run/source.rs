@@ -10,7 +10,7 @@ use crate::error::{Result, plan_err};
 use crate::join::Declared;
 use crate::prepare::Origin;
 
-/// A stream of batches with its schema. Dropping it tells its producer to stop.
+/// A stream of batches with its schema. Dropping it drops its producer.
 pub struct BatchStream {
     schema: SchemaRef,
     batches: Box<dyn Iterator<Item = Result<(RecordBatch, Origin)>> + Send>,
@@ -34,12 +34,12 @@ impl BatchStream {
         Self { schema, batches: Box::new(batches) }
     }
 
-    /// The next batch and whose memory it is.
+    /// The next batch and who owns its memory.
     pub(crate) fn next_with_origin(&mut self) -> Option<Result<(RecordBatch, Origin)>> {
         self.batches.next()
     }
 
-    /// A stream of batches that are there already.
+    /// A stream of batches in memory.
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self::new(schema, batches.into_iter().map(Ok))
     }

@@ -9,8 +9,8 @@ use super::probe::Probe;
 use super::source::BatchStream;
 use crate::error::Result;
 
-/// The output of one partition, in probe order. It pulls a probe batch only when an output batch is asked for, ends after
-/// an error, and gives everything back when it is dropped.
+/// The output of one partition, in probe order. It pulls a probe batch only when an output batch is asked for, ends after an
+/// error, and frees everything when it is dropped.
 #[derive(Debug)]
 pub struct JoinStream {
     schema: SchemaRef,
@@ -95,7 +95,7 @@ impl JoinStream {
         match &mut self.stage {
             Stage::Running { probe, input } => {
                 let batch = probe.next_output()?;
-                // At the limit the source is given back with the batch that reaches it.
+                // The source is dropped with the batch that reaches the limit, not when another one is asked for.
                 if !probe.wants_input() {
                     *input = None;
                 }
@@ -119,7 +119,7 @@ impl JoinStream {
         Ok(true)
     }
 
-    /// Gives everything back.
+    /// Frees everything.
     pub(crate) fn end(&mut self) {
         self.stage = Stage::Ended;
     }

@@ -13,7 +13,7 @@ use crate::error::plan_err;
 use crate::expr::MAX_DEPTH;
 use crate::expr::{self, ArithmeticOp, ColumnRef, CompareOp, Expr, Literal, Side};
 
-/// Of an expression by itself.
+/// The version of an expression that is serialized by itself.
 #[cfg(feature = "python")]
 const EXPR_VERSION: u8 = 1;
 
@@ -69,7 +69,8 @@ enum Unwritten<'a> {
     Type(&'a DataType),
 }
 
-/// Parents come first. What follows is a list and no calls, so that depth costs no stack.
+/// Parents come first. What is still to be written is kept in a list, not on the stack, so that deep expressions need no deep
+/// stack.
 pub(super) fn write_expr(root: &Expr, out: &mut Vec<u8>) {
     use Unwritten::{Expr as One, Flag, List, Type};
     let mut todo = vec![One(root)];
@@ -90,7 +91,7 @@ pub(super) fn write_expr(root: &Expr, out: &mut Vec<u8>) {
                 continue;
             }
         };
-        // The last one first.
+        // The list is read from its end, so the last operand is put there first.
         match expr {
             Expr::Column(ColumnRef { side, id, at: _ }) => {
                 out.push(0);
@@ -234,7 +235,7 @@ enum Begun {
 }
 
 impl Decoder<'_> {
-    /// An expression of at most `depth` levels. Those whose operands are still to come are a list and no calls.
+    /// An expression of at most `depth` levels. Those whose operands are still to come are kept in a list, not on the stack.
     pub(super) fn expr(&mut self, depth: usize) -> Result<Expr> {
         let mut open: Vec<Unfinished> = Vec::new();
         loop {

@@ -11,6 +11,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::abi::ArrowSchema;
 use crate::error::{Error, Result, plan_err};
+use crate::python::recent::Recent;
 
 /// Nesting deeper than this is refused rather than risking the stack.
 const MAX_DEPTH: usize = 64;
@@ -21,22 +22,19 @@ const EXTENSION: &[u8] = b"ARROW:extension:name";
 /// `ARROW_FLAG_DICTIONARY_ORDERED`.
 const ORDERED: i64 = 1;
 
-/// How many schemas a thread remembers.
-const REMEMBERED: usize = 8;
-
 /// The nodes of a C schema as bytes, and the schema they mean.
 type Remembered = (Box<[u8]>, SchemaRef);
 
 thread_local! {
-    /// Most recently used first. Holds our own memory only, nothing of a producer's.
-    static RECENT: RefCell<Vec<Remembered>> = const { RefCell::new(Vec::new()) };
+    /// Holds our own memory only, nothing of a producer's.
+    static RECENT: RefCell<Recent<Remembered, 8>> = const { RefCell::new(Recent::new()) };
 }
 
 /// The schema that `schema` describes; the same `Arc` as before where this thread saw an equal one lately.
 pub(crate) fn import_schema(schema: &ArrowSchema) -> Result<SchemaRef> {
     RECENT.with_borrow_mut(|recent| {
-        for at in 0..recent.len() {
-            let mut rest = &*recent[at].0;
+        let fits = |(image, _): &Remembered| -> Result<bool> {
+            let mut rest = &**image;
             let same = walk(schema, 0, &mut |bytes| match rest.strip_prefix(bytes) {
                 Some(after) => {
                     rest = after;
@@ -44,10 +42,10 @@ pub(crate) fn import_schema(schema: &ArrowSchema) -> Result<SchemaRef> {
                 }
                 None => false,
             })?;
-            if same && rest.is_empty() {
-                recent[..=at].rotate_right(1);
-                return Ok(Arc::clone(&recent[0].1));
-            }
+            Ok(same && rest.is_empty())
+        };
+        if let Some((_, known)) = recent.find(fits)? {
+            return Ok(Arc::clone(known));
         }
         let mut image = Vec::with_capacity(256);
         walk(schema, 0, &mut |bytes| {
@@ -55,8 +53,7 @@ pub(crate) fn import_schema(schema: &ArrowSchema) -> Result<SchemaRef> {
             true
         })?;
         let parsed = parse(schema)?;
-        recent.truncate(REMEMBERED - 1);
-        recent.insert(0, (image.into_boxed_slice(), Arc::clone(&parsed)));
+        recent.add((image.into_boxed_slice(), Arc::clone(&parsed)));
         Ok(parsed)
     })
 }

@@ -1,0 +1,33 @@
+//! Values that were used lately.
+
+/// At most `N` values, the most recently used one first.
+pub(crate) struct Recent<T, const N: usize>(Vec<T>);
+
+impl<T, const N: usize> Recent<T, N> {
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The first value that `fits`, which becomes the most recently used one.
+    pub(crate) fn find<E>(&mut self, mut fits: impl FnMut(&T) -> Result<bool, E>) -> Result<Option<&T>, E> {
+        for at in 0..self.0.len() {
+            if fits(&self.0[at])? {
+                self.0[..=at].rotate_right(1);
+                return Ok(self.0.first());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds a value as the most recently used one; where there would be more than `N`, the least recently used one goes.
+    pub(crate) fn add(&mut self, value: T) {
+        self.0.truncate(N - 1);
+        self.0.insert(0, value);
+    }
+}
+
+impl<T, const N: usize> Default for Recent<T, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
