@@ -64,7 +64,8 @@ test-lowest: $(LOWEST)/.done ## Run those Python tests that can run with the low
 	$(LOWEST_BIN)/python -m pytest $(LOWEST_TESTS)
 
 .PHONY: check
-check: develop check-docs check-package ## Check format, lints, types, documentation and the packaged crate; warnings are errors
+check: develop check-docs check-package ## Check folders, format, lints, types, documentation and the packaged crate; warnings are errors
+	$(BIN)/python tests/check_layers.py
 	cargo fmt --check
 	cargo clippy $(CI) --all-targets -- -D warnings
 	$(AS_MATURIN) cargo clippy $(CI) --all-targets --features python -- -D warnings

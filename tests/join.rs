@@ -9,8 +9,8 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, String
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use prejoin::expr::{self, Expr};
 use prejoin::{
-    BatchStream, Cancel, Config, HashJoin, JoinType, MemoryPool, NullEquality, PartitionMode, Pool, ProjectedColumn,
-    Result, RunOptions, Source,
+    BatchStream, Cancel, Config, HashJoin, JoinOptions, JoinType, MemoryPool, NullEquality, PartitionMode, Pool,
+    PreparedBuild, ProjectedColumn, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -160,8 +160,26 @@ impl<'a> Case<'a> {
         let attached = self.join().with_prepared_build(Arc::clone(&prepared)).unwrap();
         assert_eq!(self.run(&attached, &pool), expected, "attached {}", self.kind);
         assert_eq!(pool.reserved(), prepared.reserved_bytes());
+        assert_eq!(rows_of(self.kind, &[self.run_by_name(&prepared)]), expected, "by name {}", self.kind);
         drop((attached, prepared));
         assert_eq!(pool.reserved(), 0);
+    }
+
+    /// The same join of one probe batch in one call, with the columns of pairs in the order of `HashJoin`.
+    fn run_by_name(&self, prepared: &Arc<PreparedBuild>) -> RecordBatch {
+        let schema = schema(self.data_type.clone());
+        let batch = batches(&schema, self.probe, self.probe.len().max(1)).pop();
+        let both = ["build.key", "build.payload", "probe.key", "probe.payload"];
+        let pairs = [JoinType::Inner, JoinType::ProbeOuter, JoinType::BuildOuter, JoinType::FullOuter];
+        let select = both.iter().map(|name| (Some(format!("{name} renamed")), (*name).to_owned())).collect();
+        let options = JoinOptions {
+            join_type: self.kind,
+            filter: self.residual.then(residual),
+            select: pairs.contains(&self.kind).then_some(select),
+            coalesce: Some(false),
+            ..JoinOptions::default()
+        };
+        prejoin::join(&batch.unwrap_or_else(|| RecordBatch::new_empty(schema)), prepared, &options).unwrap()
     }
 }
 
