@@ -99,7 +99,7 @@ def wrong_way(modules: dict[tuple[str, ...], Path]) -> list[str]:
 
 
 def circles(modules: dict[tuple[str, ...], Path]) -> list[set[str]]:
-    """Sets of files that use each other in a circle. A mod.rs only names what is in its folder, so it does not count."""
+    """Sets of files that use each other in a circle. A mod.rs only names what is in its folder, so it is left out."""
     uses: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for module, file in modules.items():
         if file.name in ("mod.rs", "lib.rs"):
