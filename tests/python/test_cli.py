@@ -103,7 +103,7 @@ def test_every_pair_of_formats(tmp_path: Path, probe: str, out: str) -> None:
     users, events = write(USERS, tmp_path / f"users.{build}"), write(EVENTS, tmp_path / f"events.{probe}")
     path = tmp_path / f"joined.{out}"
     options = ["join", "--build", users, "--probe", events, "--on", "id", "--how", "full", "--out", str(path)]
-    assert cli._run([*options, "--batch-size", "2", "--quiet"]) == 0
+    assert cli.run([*options, "--batch-size", "2", "--quiet"]) == 0
     want = prejoin.join(EVENTS, USERS, on="id", how="full")
     assert read(path, out).cast(want.schema).to_pylist() == want.to_pylist()
     assert sorted(os.listdir(tmp_path)) == sorted({Path(users).name, Path(events).name, path.name})
@@ -325,7 +325,7 @@ def test_lookup_reads_keys_strictly(tmp_path: Path) -> None:
         ("cut.arrow", b"ARROW1\0\0abc", "Arrow file|not an Arrow|File is too small"),
         ("ragged.csv", b"id,name\n1,a\n2\n", "Expected 2 columns, got 1"),
         ("latin.csv", b"id,name\n1,\xff\n", "'name' holds text that is not UTF-8"),
-        ("unnamed", b"id\n1\n", "its name tells no format"),
+        ("unnamed", b"id\n1\n", "its name has no ending of a known format"),
         (".", None, "is a directory; name its files"),
         ("*.nothing", None, "no file matches"),
     ],
