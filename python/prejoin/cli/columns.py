@@ -142,6 +142,5 @@ def check_keys(side: str, schema: pa.Schema, keys: Sequence[str]) -> None:
     """Refuse a key that the file repeats."""
     for name in keys:
         if name not in schema.names and (found := repeats(name, schema.names)):
-            raise FileError(
-                f"the {side} has more than one column {name!r}, a key; name one of {', '.join(found)}, as they are called here"
-            )
+            called = ", ".join(found)
+            raise FileError(f"the {side} has more than one column {name!r}, a key; here they are {called}: name one")

@@ -150,7 +150,7 @@ class CsvFile:
     def _start(self, columns: Sequence[str] | None) -> tuple[list[str], pa.RecordBatch]:
         """Open the file, for some columns or all; the names, and the rows of the first piece as text."""
         with Naming(self.file.name):
-            self._pieces = Pieces(self.file.open_bytes())
+            self._pieces: Pieces | _Again = Pieces(self.file.open_bytes())
             names = self._header() if columns is None else list(columns)
             convert = pa.csv.ConvertOptions(
                 column_types={name: self.asked.read_as(name) for name in names},
@@ -181,8 +181,10 @@ class CsvFile:
 
     def _header(self) -> list[str]:
         """The names of the columns, read ahead."""
-        head = self._pieces.read()
-        self._pieces = _Again(head, self._pieces)
+        pieces = self._pieces
+        assert isinstance(pieces, Pieces)
+        head = pieces.read()
+        self._pieces = _Again(head, pieces)
         try:
             text = head.decode("utf-8-sig")
         except UnicodeDecodeError as error:
