@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 import prejoin
-from prejoin.cli.columns import check_keys, csv_types
+from prejoin.cli.columns import check_keys, csv_options
 from prejoin.cli.errors import UsageError
-from prejoin.files.csv_read import Csv
 from prejoin.files.csv_types import Guess
 from prejoin.files.errors import FileError
 from prejoin.files.formats import TEXT, expand, input_file, is_saved_build
@@ -50,9 +49,10 @@ class BuildSide:
         """The key columns of the build."""
         return self.saved.keys if self.saved else list(dict.fromkeys(build for _, build in self.pairs))
 
-    def guess(self, name: str) -> Guess | None:
-        """How a column was guessed; None where its type is known."""
-        return self.rows.guesses.get(name) if self.rows else None
+    @property
+    def guesses(self) -> Mapping[str, Guess]:
+        """The columns whose types were guessed."""
+        return self.rows.guesses if self.rows else {}
 
     def retype(self, name: str, how: Guess) -> None:
         """Take a guessed key column for another type."""
@@ -68,8 +68,10 @@ class BuildSide:
         return prejoin.prepare(self.rows.rows, self.keys, keep=options.keep, null_equal=options.null_equal, pool=pool)
 
 
-def open_build(options: argparse.Namespace, on: list[tuple[str, str]] | None) -> BuildSide:
-    """The files of `--build`, opened."""
+def open_build(
+    options: argparse.Namespace, on: list[tuple[str, str]] | None, typed: Callable[[str], bool] = lambda _: True
+) -> BuildSide:
+    """The files of `--build`, opened; `typed` says of which CSV columns the types matter."""
     if options.threads:
         pa.set_cpu_count(options.threads)
     paths = expand(options.build)
@@ -79,7 +81,7 @@ def open_build(options: argparse.Namespace, on: list[tuple[str, str]] | None) ->
         raise UsageError("--on is needed, unless the build is a .prejoin file")
     format = options.build_format or options.format
     files = [input_file(path, format) for path in paths]
-    csv = Csv(csv_types(options.csv_type), ("", *options.csv_null), frozenset(build for _, build in on))
+    csv = csv_options(options, (build for _, build in on), typed)
     side = BuildSide(", ".join(file.name for file in files), options, on, rows=read_whole(files, csv))
     if any(file.format in TEXT for file in files):
         side.texts.append(side.schema)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from prejoin.cli.errors import UsageError
+from prejoin.files.csv_read import Csv
 from prejoin.files.errors import FileError
 from prejoin.files.names import repeats
 
@@ -126,6 +127,12 @@ def _type(alias: str, text: str) -> pa.DataType:
             f"--csv-type {text}: {alias!r} is no type; types are int64, double, string, bool, date32, timestamp[us], "
             "decimal128(10,2) and the others of pyarrow"
         ) from None
+
+
+def csv_options(options: argparse.Namespace, keys: Iterable[str], typed: Callable[[str], bool] = lambda _: True) -> Csv:
+    """How the CSV files of a command are read; `typed` says whether the type of a column matters."""
+    nulls = ("", *options.csv_null)
+    return Csv(csv_types(options.csv_type), nulls, frozenset(keys), options.csv_delimiter, typed)
 
 
 def check_types(given: argparse.Namespace, schemas: Iterator[pa.Schema]) -> None:

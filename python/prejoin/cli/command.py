@@ -26,6 +26,7 @@ GRACE = 1.0
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run one command and end the process with its exit status."""
     _watch_signals()
+    sys.meta_path.insert(0, _WithoutPandas())
     # A standard stream that was closed (`>&-`) is None. Text for None would go to the other stream.
     sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
@@ -46,6 +47,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
                 stream.flush()
     # A thread of pyarrow may wait for a pipe that never ends; nothing else is left to do.
     os._exit(status)
+
+
+class _WithoutPandas:
+    """Hides pandas from pyarrow, which imports it for its first scalar: that takes longer than many a command."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
 
 
 def run(argv: Sequence[str] | None) -> int:

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 import prejoin
 from prejoin.cli.build import BuildSide, open_build
-from prejoin.cli.columns import check_keys, check_types, csv_types, mapping, pairs, selection
+from prejoin.cli.columns import check_keys, check_types, csv_options, mapping, pairs, selection
+from prejoin.cli.condition import Condition
 from prejoin.cli.errors import UsageError
 from prejoin.cli.progress import Progress
-from prejoin.files.csv_read import Csv
 from prejoin.files.csv_types import TEXT, strict
 from prejoin.files.errors import FileError
 from prejoin.files.formats import TEXT as TEXT_FORMATS
-from prejoin.files.formats import expand, input_file
+from prejoin.files.formats import expand, format_of, input_file
 from prejoin.files.output import Output
 from prejoin.files.tables import Tables
 
@@ -28,14 +28,20 @@ def join(options: argparse.Namespace) -> None:
     if [*options.build, *options.probe].count("-") > 1:
         raise UsageError("standard input is one file: give one of --build and --probe another name")
     on = pairs(options.on)
-    side = open_build(options, on)
+    where = Condition(options.where)
+    # Text that goes into text is passed on as it is, but where its value counts.
+    as_text = _out_format(options) in TEXT_FORMATS
+    side = open_build(options, on, (lambda name: where.names(name, "build")) if as_text else lambda _: True)
     files = [input_file(path, options.probe_format or options.format) for path in expand(options.probe)]
-    csv = Csv(csv_types(options.csv_type), ("", *options.csv_null), frozenset(probe for probe, _ in side.pairs))
+    keys = (probe for probe, _ in side.pairs)
+    csv = csv_options(options, keys, (lambda name: where.names(name, "probe")) if as_text else lambda _: True)
     probe = Tables(files, options.batch_size, csv)
     check_keys("probe", probe.schema, [name for name, _ in side.pairs])
     texts = [*side.texts, *([probe.schema] if any(file.format in TEXT_FORMATS for file in files) else [])]
     check_types(options, iter(texts))
     hints = _agree(side, probe)
+    where.check("build", side.name, side.guesses)
+    where.check("probe", ", ".join(file.name for file in files), probe.guesses)
     build = side.prepare()
     choices: dict[str, Any] = {
         "on": mapping(side.pairs),
@@ -57,6 +63,13 @@ def join(options: argparse.Namespace) -> None:
         if hints and "key types must match" in str(error):
             raise FileError(f"{str(error).strip()}; {'; '.join(hints)}") from None
         raise
+
+
+def _out_format(options: argparse.Namespace) -> str | None:
+    found: str | None = (
+        options.out_format or options.format or ("csv" if options.out == "-" else format_of(options.out))
+    )
+    return found
 
 
 def _run(options: argparse.Namespace, build: prejoin.PreparedBuild, probe: Tables, choices: dict[str, Any]) -> None:
@@ -83,7 +96,7 @@ def _agree(side: BuildSide, probe: Tables) -> list[str]:
     for name, key in side.pairs:
         if name not in probe.schema.names or key not in side.schema.names:
             continue
-        ours, theirs = probe.guesses.get(name), side.guess(key)
+        ours, theirs = probe.guesses.get(name), side.guesses.get(key)
         types = probe.schema.field(name).type, side.schema.field(key).type
         if types[0] == types[1]:
             continue
@@ -119,18 +132,16 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 def _needed(probe: pa.Schema, build: pa.Schema, choices: dict[str, Any]) -> list[str] | None:
     """The probe columns that are worth reading; None for all. A column more than needed does no harm."""
-    select, where = choices["select"], choices["where"] or ""
+    select = choices["select"]
     if choices["how"] in ("build_semi", "build_anti"):
         select = []
-    # A position in the condition, as in probe[1], is one of all columns.
-    if select is None or "[" in where:
+    if select is None:
         return None
     selected = set(select.values() if isinstance(select, dict) else select)
     # A name that the build has too decides about suffixes.
     named = {*choices["on"], *build.names, *selected, *(name.removeprefix("probe.") for name in selected)}
-    # Names in a condition are found whatever their case.
-    folded = where.casefold()
-    return [name for name in probe.names if name in named or name.replace('"', '""').casefold() in folded]
+    condition = Condition(choices["where"])
+    return [name for name in probe.names if name in named or condition.names(name, "probe")]
 
 
 def _explain(

@@ -6,18 +6,16 @@ import argparse
 import csv
 import decimal
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 import prejoin
-from prejoin.cli.columns import csv_types
-from prejoin.files.csv_read import Csv
+from prejoin.cli.columns import csv_options
 from prejoin.files.csv_types import strict
-from prejoin.files.errors import FileError, one_line
-from prejoin.files.formats import TEXT, input_file
+from prejoin.files.errors import FileError, Naming
+from prejoin.files.formats import TEXT, TableFile, input_file
 from prejoin.files.tables import Tables
 
 
@@ -27,14 +25,14 @@ def asked_keys(options: argparse.Namespace, build: prejoin.PreparedBuild) -> Ite
         yield _typed_keys(options.key, build)
     if options.keys is None:
         return
-    format = options.keys_format
-    if format == "lines" or (format is None and (options.keys == "-" or options.keys.endswith(".txt"))):
-        yield _typed_keys(_lines(options.keys), build)
+    listed = options.keys != "-" and options.keys.endswith(".txt")
+    # A pipe that shows no format of tables is a list too.
+    file = input_file(options.keys, options.keys_format or ("lines" if listed else None), plain="lines")
+    if file.format == "lines":
+        yield _typed_keys(_lines(file), build)
         return
-    file = input_file(options.keys, format)
     types = {name: build.schema.field(name).type for name in build.keys}
-    csv_options = Csv(csv_types(options.csv_type), ("", *options.csv_null), frozenset(build.keys))
-    rows = Tables([file], 1 << 17, csv_options)
+    rows = Tables([file], 1 << 17, csv_options(options, build.keys))
     names = build.keys if set(build.keys) <= set(rows.schema.names) else rows.schema.names
     if len(names) != len(build.keys):
         raise FileError(
@@ -48,22 +46,15 @@ def asked_keys(options: argparse.Namespace, build: prejoin.PreparedBuild) -> Ite
     yield {key: table[name].to_pylist() for key, name in zip(build.keys, names, strict=True)}
 
 
-def _lines(path: str) -> list[str]:
+def _lines(file: TableFile) -> list[str]:
     """The keys of a text file, one on each line; blank lines count for nothing."""
-    name = "standard input" if path == "-" else path
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-    except OSError as error:
-        raise FileError(f"{path}: {one_line(error)}") from None
+    with Naming(file.name):
+        data: bytes = file.open_bytes().read()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(f"{name}: line {line} is not UTF-8 text; convert the file") from None
+        raise FileError(f"{file.name}: line {line} is not UTF-8 text; convert the file") from None
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return [line for line in lines if line.strip()]
 

@@ -23,7 +23,8 @@ def lookup(options: argparse.Namespace) -> int:
         raise UsageError("standard input is one file: give one of --build and --keys another name")
     if not options.key and options.keys is None:
         raise UsageError("give keys, or a file of them by --keys")
-    side = open_build(options, pairs(options.on))
+    # JSON knows numbers, and the other forms print what was read.
+    side = open_build(options, pairs(options.on), lambda _: options.printed == "json")
     check_types(options, iter(side.texts))
     build = side.prepare()
     rows = build.to_table()

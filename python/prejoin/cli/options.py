@@ -124,6 +124,9 @@ def _add_reading(parser: argparse.ArgumentParser, output: Sequence[str] = ()) ->
     else:
         parser.add_argument("--format", choices=FORMATS, help="format of all files whose own is not given")
     parser.add_argument("--csv-type", action="append", default=[], metavar="NAME=TYPE", help="type of a CSV column")
+    parser.add_argument(
+        "--csv-delimiter", type=_delimiter, default=",", metavar="CHAR", help="what separates CSV columns (a comma)"
+    )
     parser.add_argument("--csv-null", action="append", default=[], metavar="TEXT", help="null in CSV, beside nothing")
     parser.add_argument(
         "--threads", type=_number(1, 1024), metavar="N", help="threads that decode files; the join takes one"
@@ -139,6 +142,12 @@ def _number(least: int, most: int) -> Callable[[str], int]:
         return int(text.lstrip("0") or "0")
 
     return number
+
+
+def _delimiter(text: str) -> str:
+    if len(text) != 1 or not text.isascii() or text in '"\r\n\0' or text.isalnum():
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character such as ; or |")
+    return text
 
 
 def _mode(text: str) -> int:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 
-from prejoin.files.csv_types import TEXT, Guess, MisfitError, convert, guess
+from prejoin.files.csv_types import TEXT, Guess, MisfitError, convert, guess, passed
+from prejoin.files.csv_write import BARE
 from prejoin.files.errors import FileError, Naming, one_line
 from prejoin.files.formats import TableFile
 from prejoin.files.names import numbered
@@ -20,6 +21,7 @@ PIECE = 1 << 20
 """Bytes that are parsed at once, at least; a piece ends where a record seems to end."""
 
 SAY = "--csv-type"
+DELIMITERS = ";\t|,"
 CLOSE = "close it, or double the quotes that belong to the text"
 
 
@@ -33,6 +35,15 @@ class Csv:
     """What stands for null where it is not quoted."""
     keys: frozenset[str] = frozenset()
     """Columns that are joined on."""
+    delimiter: str = ","
+    """What stands between two fields, but in TSV."""
+    typed: Callable[[str], bool] = lambda _: True
+    """Whether a column's type matters. The others are passed on as the text that they are."""
+
+    def guess(self, name: str, texts: pa.Array | pa.ChunkedArray) -> Guess:
+        """The type of a column of which nobody said it."""
+        key = name in self.keys
+        return guess(texts, key) if key or self.typed(name) else passed(texts)
 
     def read_as(self, name: str) -> pa.DataType:
         """The type that a column is parsed as: text, unless what was asked for is kept as its bytes."""
@@ -72,7 +83,7 @@ class Pieces:
         """The next piece; no bytes at the end."""
         parts, size = [self._rest], len(self._rest)
         self._rest = b""
-        odd = parts[0].count(b'"') % 2
+        self.quotes += parts[0].count(b'"')
         while not self._ended:
             block = self._source.read(PIECE)
             if not block:
@@ -80,18 +91,18 @@ class Pieces:
                 break
             parts.append(block)
             size += len(block)
-            if size >= PIECE and (cut := _line_end(block, odd)) is not None:
+            if size >= PIECE and (found := _line_end(block, self.quotes)):
+                cut, quotes = found
+                self.quotes += quotes
                 self._rest = block[cut:]
                 parts[-1] = block[:cut]
                 break
-            odd = (odd + block.count(b'"')) % 2
+            self.quotes += block.count(b'"')
         piece = b"".join(parts)
-        if piece:
-            self.quotes += piece.count(b'"')
-            self.last = piece[-1:]
-        elif self.last not in (b"", b"\n", b"\r"):
+        if self._ended and piece and piece[-1:] not in (b"\n", b"\r"):
             # A header alone needs the end of its line.
-            piece = self.last = b"\n"
+            piece += b"\n"
+        self.last = piece[-1:] or self.last
         return piece
 
     def readable(self) -> bool:
@@ -110,15 +121,18 @@ class Pieces:
         """Nothing is held here."""
 
 
-def _line_end(block: bytes, odd: int) -> int | None:
-    """Where the last line of `block` ends that does not end within quotes; `odd` quotes came before it."""
+def _line_end(block: bytes, quotes: int) -> tuple[int, int] | None:
+    """Where the last line of `block` ends that does not end within quotes, and how many quotes come before that.
+
+    `quotes` of them came before the block.
+    """
     ends = [end for end in (block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) if end >= 0]
     end = max(ends, default=-1)
     for _ in range(64):
         if end < 0:
             return None
-        if (odd + block.count(b'"', 0, end)) % 2 == 0:
-            return end + 1
+        if (quotes + (before := block.count(b'"', 0, end))) % 2 == 0:
+            return end + 1, before
         end = max(block.rfind(b"\n", 0, end), -1)
     return None
 
@@ -133,7 +147,7 @@ class CsvFile:
         self._raw, self._first = self._start(None)
         self._names = numbered(self._raw)
         self.guesses = guesses or {
-            name: guess(column, name in asked.keys)
+            name: asked.guess(name, column)
             for name, column in zip(self._names, self._first.columns, strict=True)
             if name not in asked.types
         }
@@ -141,7 +155,7 @@ class CsvFile:
     @property
     def schema(self) -> pa.Schema:
         """Names and types of the columns."""
-        return pa.schema([(name, self._how(name).type) for name in self._names])
+        return pa.schema([typed_field(name, self._how(name)) for name in self._names])
 
     def _how(self, name: str) -> Guess:
         asked = self.asked.types.get(name)
@@ -177,7 +191,7 @@ class CsvFile:
     @property
     def delimiter(self) -> str:
         """What stands between two fields."""
-        return "\t" if self.file.format == "tsv" else ","
+        return "\t" if self.file.format == "tsv" else self.asked.delimiter
 
     def _header(self) -> list[str]:
         """The names of the columns, read ahead."""
@@ -193,7 +207,22 @@ class CsvFile:
                 raise FileError(f"{self.file.name}: line 1: the header is not UTF-8 text; convert the file") from None
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter)
         csv.field_size_limit(1 << 30)
-        return next((row for row in rows if row), [])
+        names = next((row for row in rows if row), [])
+        self._check_delimiter(names)
+        return names
+
+    def _check_delimiter(self, names: Sequence[str]) -> None:
+        """Refuse a header that other delimiters separate: it would be the name of one column."""
+        if len(names) != 1 or names[0] in self.asked.keys or names[0] in self.asked.types:
+            return
+        found = max(DELIMITERS, key=names[0].count)
+        if found in names[0]:
+            shown = repr(found) if found != "\t" else "a tab"
+            way = "name the format tsv" if found == "\t" else f"give --csv-delimiter {found!r}"
+            raise FileError(
+                f"{self.file.name}: line 1: the header {_short(names[0])!r} is one column; if {shown} separates the "
+                f"columns, {way}"
+            )
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows, of some columns or all."""
@@ -244,7 +273,7 @@ class CsvFile:
 
     def misfit(self, name: str, how: Guess, row: int, value: str) -> FileError:
         """The error for a value that is not of its column's type."""
-        shown = value if len(value) <= 60 else value[:57] + "..."
+        shown = _short(value)
         said = self.asked.types.get(name)
         if said is not None:
             advice = f"{SAY} {name}={said} was given"
@@ -289,6 +318,15 @@ class CsvFile:
         value = last.column(last.num_columns - 1)[-1].as_py() if last.num_rows and last.num_columns else None
         if isinstance(value, str) and value.endswith(self._pieces.last.decode("utf-8", "replace")):
             raise FileError(f"{name}: row {self._row}: a quote is opened and never closed; {CLOSE}")
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 60 else value[:57] + "..."
+
+
+def typed_field(name: str, how: Guess) -> pa.Field:
+    """A column of the schema."""
+    return pa.field(name, how.type, metadata=BARE if how.bare else None)
 
 
 def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBatch:

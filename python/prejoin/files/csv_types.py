@@ -2,7 +2,8 @@
 
 A column is a whole number, a date, a time or a timestamp where every value is written as such a value is printed. A
 column that is no key may also be a truth value or a floating-point number. Everything else stays text, as do numbers
-with leading zeros, plus signs or exponents, and numbers of more digits than their type holds.
+with leading zeros, plus signs or exponents, numbers of more digits than their type holds, and numbers some of which end
+in a zero after the point, since 1.1 and 1.10 may be versions.
 """
 
 from __future__ import annotations
@@ -16,13 +17,22 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+DECIMAL = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?$"
 DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 TIME = r"^[0-9]{2}:[0-9]{2}:[0-9]{2}$"
 STAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}%s)?%s$"
+# One instant in two forms is two texts: the keys of a column all have the form of the first one.
+STAMP_OF_KEYS = "^[0-9]{4}-[0-9]{2}-[0-9]{2}%s[0-9]{2}:[0-9]{2}%s%s$"
+STAMP_PARTS = r"[0-9-]{10}([ T])[0-9]{2}:[0-9]{2}(:[0-9]{2}(?:\.([0-9]{1,9}))?)?(Z?)$"
 # Numbers with a point: as they are printed, or with the same number of digits after it in every value.
 SHORTEST = r"^-?(0|[1-9][0-9]*)(\.(0|[0-9]*[1-9]))?(e[+-][0-9]{2,})?$"
 FIXED = r"^-?(0|[1-9][0-9]*)\.[0-9]{%d}$"
 TRUTHS = (r"^(true|false)$", r"^(True|False)$", r"^(TRUE|FALSE)$")
+
+# What a reader may take for a number, a date or a time, however it is written.
+NUMERIC = r"^\s*[-+(]?\s*[$€£]?\.?[0-9][-+0-9.,:/ _%()TZeE]*$"
+SAMPLE = 1000
+"""Values that say what a column of text looks like."""
 
 # A decimal number of so many characters is the double that it reads as, and no other text of that length is.
 SURE = 16
@@ -36,6 +46,10 @@ class Guess:
     form: str | None = None
     empty: bool = False
     """No value was seen."""
+    bare: bool = False
+    """Text that is a number, a date or a time in all it says, so it is written without quotes."""
+    numeric: str | None = None
+    """A value of a column that is text, but most of whose values look like numbers, dates or times."""
 
 
 TEXT = Guess(pa.string())
@@ -53,8 +67,7 @@ class MisfitError(Exception):
 
 def guess(strings: pa.Array | pa.ChunkedArray, key: bool) -> Guess:
     """The type of a column of these texts."""
-    values = strings.drop_null()
-    values = values.filter(pc.not_equal(values, ""))
+    values = _present(strings)
     if len(values) == 0:
         return NOTHING
     # One value rules out most types.
@@ -62,22 +75,45 @@ def guess(strings: pa.Array | pa.ChunkedArray, key: bool) -> Guess:
     for form, data_type in _candidates(values, key):
         if re.search(form, first) and _all_match(values, form) and _fits(values, data_type):
             return Guess(data_type, form)
-    return TEXT
+    values = values[:SAMPLE]
+    looks = pc.match_substring_regex(values, NUMERIC)
+    numeric = values[pc.index(looks, True).as_py()].as_py() if 2 * pc.sum(looks).as_py() >= len(values) else None
+    return Guess(pa.string(), bare=_all_match(values, DECIMAL), numeric=numeric)
+
+
+def passed(strings: pa.Array | pa.ChunkedArray) -> Guess:
+    """A column that goes from text to text as it is: no value is converted, but quotes may be spared."""
+    found = guess(_present(strings[:SAMPLE]), False)
+    return Guess(pa.string(), empty=found.empty, bare=found.bare or found.type != pa.string())
+
+
+def _present(strings: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    values = strings.drop_null()
+    empty = pc.equal(values, "")
+    return values.filter(pc.invert(empty)) if pc.any(empty).as_py() else values
 
 
 def _candidates(values: pa.ChunkedArray, key: bool) -> list[tuple[str, pa.DataType]]:
-    fraction = [("", "s"), (r"(\.[0-9]{1,6})?", "us"), (r"(\.[0-9]{1,9})?", "ns")]
-    stamps = [
-        (STAMP % (digits, zone), pa.timestamp(unit, "UTC" if zone else None))
-        for digits, unit in fraction
-        for zone in ("", "Z")
-    ]
-    found = [(INTEGER, pa.int64()), (DATE, pa.date32()), (TIME, pa.time32("s")), *stamps]
+    first = values[0].as_py()
+    found = [(INTEGER, pa.int64()), (DATE, pa.date32()), (TIME, pa.time32("s"))]
+    if parts := re.match(STAMP_PARTS, first):
+        found += _stamps_of_keys(*parts.groups("")) if key else _stamps(parts[4])
     if not key:
         found += [(truth, pa.bool_()) for truth in TRUTHS]
-        _, point, digits = values[0].as_py().partition(".")
+        _, point, digits = first.partition(".")
         found += [(SHORTEST, pa.float64()), *([(FIXED % len(digits), pa.float64())] if point else [])]
     return found
+
+
+def _stamps(zone: str) -> list[tuple[str, pa.DataType]]:
+    fractions = [("", "s"), (r"(\.[0-9]{1,6})?", "us"), (r"(\.[0-9]{1,9})?", "ns")]
+    return [(STAMP % (digits, zone), pa.timestamp(unit, "UTC" if zone else None)) for digits, unit in fractions]
+
+
+def _stamps_of_keys(between: str, seconds: str, fraction: str, zone: str) -> list[tuple[str, pa.DataType]]:
+    unit = "s" if not fraction else "us" if len(fraction) <= 6 else "ns"
+    seconds = seconds and ":[0-9]{2}" + (rf"\.[0-9]{{{len(fraction)}}}" if fraction else "")
+    return [(STAMP_OF_KEYS % (between, seconds, zone), pa.timestamp(unit, "UTC" if zone else None))]
 
 
 def _all_match(values: pa.ChunkedArray, form: str) -> bool:
@@ -94,9 +130,11 @@ def _fits(values: pa.ChunkedArray, data_type: pa.DataType) -> bool:
 
 def _inexact(texts: pa.ChunkedArray, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     """The long numbers that are printed with other digits than they were written with."""
-    long = pc.greater(pc.utf8_length(texts), SURE)
-    exponents = pc.match_substring(texts, "e")
-    picked = pc.fill_null(pc.or_(long, exponents), False)
+    picked = pc.fill_null(pc.greater(pc.binary_length(texts), SURE), False)
+    if pc.any(exponents := pc.fill_null(pc.match_substring(texts, "e"), False)).as_py():
+        picked = pc.or_(picked, exponents)
+    if not pc.any(picked).as_py():
+        return texts[:0]
     texts, numbers = texts.filter(picked), numbers.filter(picked)
     return texts.filter(pc.not_equal(numbers.cast(pa.string()), texts))
 
@@ -110,7 +148,8 @@ def convert(strings: pa.Array, how: Guess) -> pa.Array:
     """
     if how.type == pa.string():
         return strings
-    present = pc.if_else(pc.equal(strings, ""), pa.scalar(None, pa.string()), strings)
+    empty = pc.equal(strings, "")
+    present = pc.if_else(empty, pa.scalar(None, pa.string()), strings) if pc.any(empty).as_py() else strings
     if how.form is not None:
         fits = pc.fill_null(pc.match_substring_regex(present, how.form), True)
         if not pc.all(fits, min_count=0).as_py():

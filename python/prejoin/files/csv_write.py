@@ -1,63 +1,181 @@
-"""Columns that CSV has no form for, as text."""
+"""Rows as lines of CSV, and values as text: each type has one form, whichever command writes it."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+BARE = {b"prejoin.bare": b"1"}
+"""Notes on a column of text that is written without quotes where it can be."""
+
+# Rows are put together in arrays, whose offsets have 32 bits.
+MOST_BYTES = 1 << 28
 
 
-def written_as(schema: pa.Schema) -> pa.Schema:
-    """The schema as it is written: as it is where pyarrow's writer knows the type, else text."""
-    return pa.schema([pa.field(column.name, _text_type(column.type)) for column in schema])
+class Lines:
+    """Writes batches of a schema as lines of text."""
+
+    def __init__(self, sink: Any, schema: pa.Schema, delimiter: str) -> None:
+        """Write the header to `sink`."""
+        self._sink, self._delimiter = sink, delimiter.encode()
+        self._special = (self._delimiter, b'"', b"\r", b"\n")
+        self._quotes = [_quotes(column) for column in schema]
+        names = ('"' + name.replace('"', '""') + '"' for name in schema.names)
+        sink.write(f"{delimiter.join(names)}\n".encode())
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Write the rows of a batch."""
+        if not batch.num_columns:
+            self._sink.write(b"\n" * batch.num_rows)
+        elif batch.num_rows:
+            self._write([as_bytes(column) for column in batch.columns])
+
+    def close(self) -> None:
+        """Nothing is left to be written."""
+
+    def _write(self, columns: Sequence[pa.Array]) -> None:
+        rows = len(columns[0])
+        if rows > 1 and sum(column.nbytes for column in columns) > MOST_BYTES:
+            self._write([column.slice(0, rows // 2) for column in columns])
+            self._write([column.slice(rows // 2) for column in columns])
+            return
+        # Parts of a row, and the text that comes before the next one.
+        parts: list[Any] = []
+        between = b""
+        for texts, quotes in zip(columns, self._quotes, strict=True):
+            fields, quote = self._fields(texts, quotes)
+            parts += [between + quote] if between + quote else []
+            parts.append(fields)
+            between = quote + self._delimiter
+        if len(columns) == 1 and not quote:
+            # A line of nothing is no row for most readers.
+            parts = [pc.if_else(pc.equal(fields, b""), pa.scalar(b'""'), fields)]
+        between = between[: -len(self._delimiter)] + b"\n"
+        lines = pc.binary_join_element_wise(*parts, between, b"")
+        self._sink.write(lines.buffers()[2])
+
+    def _fields(self, texts: pa.Array, quotes: str) -> tuple[pa.Array, bytes]:
+        """A column's texts, nothing for null, and the quotes that go around all of them."""
+        if quotes == "all":
+            if _has(texts, b'"'):
+                texts = pc.replace_substring(texts, '"', '""')
+            if not texts.null_count:
+                return texts, b'"'
+            texts = pc.binary_join_element_wise(b'"', texts, b'"', b"")
+        elif quotes == "some" and (_has(texts, *self._special) or _any_empty(texts)):
+            quoted = pc.binary_join_element_wise(b'"', pc.replace_substring(texts, '"', '""'), b'"', b"")
+            special = pc.equal(texts, b"")
+            for sign in self._special:
+                special = pc.or_(special, pc.match_substring(texts, sign))
+            texts = pc.if_else(special, quoted, texts)
+        return (pc.fill_null(texts, b"") if texts.null_count else texts), b""
 
 
-def _text_type(data_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(data_type):
-        return pa.string()
-    if pa.types.is_binary_view(data_type):
-        return pa.binary()
+def _bytes_of(texts: pa.Array) -> bytes:
+    """All texts one after the other."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return b""
+    ends = memoryview(offsets).cast("i")
+    found: bytes = data[ends[texts.offset] : ends[texts.offset + len(texts)]].to_pybytes()
+    return found
+
+
+def _has(texts: pa.Array, *signs: bytes) -> bool:
+    """Whether one of the signs is anywhere in the texts."""
+    return any(map(_bytes_of(texts).__contains__, signs))
+
+
+def _any_empty(texts: pa.Array) -> bool:
+    return bool(pc.any(pc.equal(texts, b"")).as_py())
+
+
+def _quotes(column: pa.Field) -> str:
+    """Which values of a column stand in quotes."""
+    if not _is_text(column.type):
+        return "none"
+    return "some" if column.metadata and column.metadata.items() >= BARE.items() else "all"
+
+
+def _is_text(data_type: pa.DataType) -> bool:
+    """Whether values of the type may hold any character, so that they are quoted."""
     if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _text_type(data_type.value_type)
-    plain = (
+        return _is_text(data_type.value_type)
+    return not (
         pa.types.is_integer(data_type)
-        or pa.types.is_float32(data_type)
-        or pa.types.is_float64(data_type)
+        or pa.types.is_floating(data_type)
         or pa.types.is_boolean(data_type)
-        or pa.types.is_string(data_type)
-        or pa.types.is_large_string(data_type)
-        or pa.types.is_binary(data_type)
-        or pa.types.is_large_binary(data_type)
-        or pa.types.is_date(data_type)
-        or pa.types.is_time(data_type)
-        or pa.types.is_timestamp(data_type)
-        or pa.types.is_decimal128(data_type)
-        or pa.types.is_decimal256(data_type)
+        or pa.types.is_temporal(data_type)
+        or pa.types.is_decimal(data_type)
         or pa.types.is_null(data_type)
     )
-    return data_type if plain else pa.string()
 
 
-def texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with the types of [`written_as`]."""
-    columns = [_column(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
+def as_bytes(column: pa.Array) -> pa.Array:
+    """The values of a column as text: binary data as it is, durations as numbers of their unit, the rest as printed."""
+    data_type = column.type
+    if pa.types.is_dictionary(data_type):
+        return as_bytes(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(data_type):
+        return as_bytes(pc.run_end_decode(column))
+    if _is_string(data_type) or (is_binary(data_type) and not pa.types.is_fixed_size_binary(data_type)):
+        return column.cast(pa.binary())
+    if pa.types.is_duration(data_type):
+        return as_bytes(column.cast(pa.int64()))
+    if not _is_text(data_type) and not pa.types.is_interval(data_type):
+        return column.cast(pa.string()).cast(pa.binary())
+    values = [None if value is None else plain_text(value).encode() for value in counted(column).to_pylist()]
+    return pa.array(values, pa.binary())
 
 
-def _column(column: pa.Array, data_type: pa.DataType) -> pa.Array:
-    if column.type == data_type:
-        return column
-    if pa.types.is_dictionary(column.type):
-        return _column(column.dictionary_decode(), data_type)
-    if pa.types.is_run_end_encoded(column.type):
-        return _column(pa.compute.run_end_decode(column), data_type)
-    if pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type):
-        return column.cast(data_type)
-    values = [None if value is None else plain_text(value) for value in column.to_pylist()]
-    return pa.array(values, data_type)
+def _is_string(data_type: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+    )
+
+
+def is_binary(data_type: pa.DataType) -> bool:
+    """Whether values are bytes, perhaps in a dictionary."""
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return is_binary(data_type.value_type)
+    return bool(
+        pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
+        or pa.types.is_binary_view(data_type)
+        or pa.types.is_fixed_size_binary(data_type)
+    )
+
+
+def counted(column: Any) -> Any:
+    """The column with durations, also within lists and structs, as numbers of their unit."""
+    data_type = _counted(column.type)
+    return column if data_type == column.type else column.cast(data_type)
+
+
+def _counted(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_duration(data_type):
+        return pa.int64()
+    if pa.types.is_list(data_type):
+        return pa.list_(_counted_field(data_type.value_field))
+    if pa.types.is_large_list(data_type):
+        return pa.large_list(_counted_field(data_type.value_field))
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(_counted_field(data_type.value_field), data_type.list_size)
+    if pa.types.is_struct(data_type):
+        return pa.struct([_counted_field(data_type.field(i)) for i in range(data_type.num_fields)])
+    if pa.types.is_map(data_type):
+        return pa.map_(_counted_field(data_type.key_field), _counted_field(data_type.item_field))
+    return data_type
+
+
+def _counted_field(column: pa.Field) -> pa.Field:
+    return column.with_type(_counted(column.type))
 
 
 def plain_text(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from prejoin.files.errors import FileError
+from prejoin.files.errors import FileError, one_line
 
 FORMATS = ("parquet", "csv", "tsv", "arrow", "arrows")
 """Parquet; text with commas or tabs; Arrow IPC as a file (also Feather) and as a stream."""
@@ -54,7 +54,7 @@ class TableFile:
     path: str
     format: str
     stream: Any = None
-    """The opened pipe, where the file can be read only once: a buffered reader."""
+    """The opened pipe, decompressed, where the file can be read only once."""
 
     @property
     def name(self) -> str:
@@ -63,11 +63,9 @@ class TableFile:
 
     def open_bytes(self) -> Any:
         """Its bytes as a file of pyarrow, decompressed."""
-        compression = COMPRESSIONS.get(os.path.splitext(self.path.lower())[1])
         if self.stream is None:
-            return pa.input_stream(self.path, compression=compression)
-        stream = pa.PythonFile(self.stream, mode="r")
-        return pa.CompressedInputStream(stream, compression) if compression else stream
+            return pa.input_stream(self.path, compression=_compression_of(self.path))
+        return pa.PythonFile(self.stream, mode="r")
 
     def open_whole(self) -> Any:
         """Something that can be read from its end: the path, or a copy of a pipe in a file without a name."""
@@ -97,11 +95,12 @@ def format_of(path: str) -> str | None:
     return EXTENSIONS.get(extension)
 
 
-def input_file(path: str, format: str | None) -> TableFile:
+def input_file(path: str, format: str | None, plain: str = "csv") -> TableFile:
     """A file to read: there, not empty, and of the format that it is said to have.
 
-    A pipe is opened here and stays open, since its bytes come only once. A Parquet file of no rows has bytes, so an
-    empty file is one that was never written.
+    A pipe is opened here and stays open, since its bytes come only once; those of a compressed one are decompressed.
+    Where neither its name nor its first bytes say the format it is `plain`. A Parquet file of no rows has bytes, so an
+    empty file is one that was never written; but a list of keys may be empty.
     """
     name = "standard input" if path == "-" else path
     stream = None
@@ -111,8 +110,7 @@ def input_file(path: str, format: str | None) -> TableFile:
         elif not stat.S_ISREG(os.stat(path).st_mode):
             stream = open(path, "rb")  # noqa: SIM115
         if stream is not None:
-            # Typed as any binary stream; it is a buffered reader.
-            head = _peek(stream)
+            stream, head = _decompressed(stream, _compression_of(path))
         else:
             with open(path, "rb") as file:
                 head = file.read(8)
@@ -121,18 +119,18 @@ def input_file(path: str, format: str | None) -> TableFile:
     except IsADirectoryError:
         raise FileError(f"{name}: is a directory; name its files, as in '{path.rstrip('/')}/*.parquet'") from None
     except OSError as error:
-        raise FileError(f"{name}: {error.strerror}") from None
-    if not head:
+        raise FileError(f"{name}: {one_line(error)}") from None
+    if not head and "lines" not in (plain, format):
         raise FileError(f"{name}: is empty")
     seen = next((format for magic, format in MAGIC.items() if head.startswith(magic)), None)
-    said = format or format_of(path) or (seen or "csv" if stream is not None else None)
+    said = format or format_of(path) or (seen or plain if stream is not None else None)
     if said is None:
         raise FileError(f"{name}: its name has no ending of a known format; {SAY} ({', '.join(FORMATS)})")
     if said != seen and (said in BINARY or seen is not None):
         found = f"it is {NAMES[seen]}" if seen else f"it begins with {head[:4]!r}"
         raise FileError(f"{name}: is not {NAMES[said]}, {found}; {SAY}")
-    if said in TEXT:
-        _check_text(name, path, head)
+    if said not in BINARY:
+        _check_text(name, path if stream is None else "", head)
     return TableFile(path, said, stream)
 
 
@@ -140,7 +138,7 @@ def _check_text(name: str, path: str, head: bytes) -> None:
     if head.startswith(UTF_16):
         raise FileError(f"{name}: is UTF-16 text, and UTF-8 is read; convert it, as in iconv -f UTF-16 -t UTF-8")
     compressed = next((kind for magic, kind in COMPRESSED.items() if head.startswith(magic)), None)
-    named = COMPRESSIONS.get(os.path.splitext(path.lower())[1])
+    named = _compression_of(path)
     if compressed and compressed != named:
         ending = next(ending for ending, kind in COMPRESSIONS.items() if kind == compressed)
         raise FileError(f"{name}: is compressed by {compressed}, which its name has to say by the ending {ending}")
@@ -148,9 +146,20 @@ def _check_text(name: str, path: str, head: bytes) -> None:
         raise FileError(f"{name}: is not compressed by {named}, as its name says")
 
 
-def _peek(stream: Any) -> bytes:
+def _compression_of(path: str) -> str | None:
+    return COMPRESSIONS.get(os.path.splitext(path.lower())[1])
+
+
+def _decompressed(stream: Any, named: str | None) -> tuple[Any, bytes]:
+    """A pipe, decompressed where its first bytes show that it has to be, and its first bytes then."""
     head: bytes = stream.peek(8)[:8]
-    return head
+    kind = next((kind for magic, kind in COMPRESSED.items() if head.startswith(magic)), None)
+    if kind is None:
+        if named:
+            raise OSError(f"is not compressed by {named}, as its name says")
+        return stream, head
+    opened = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), kind))
+    return opened, opened.peek(8)[:8]
 
 
 def _spooled(stream: IO[bytes]) -> Any:

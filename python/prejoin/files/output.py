@@ -10,12 +10,11 @@ import tempfile
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
-from prejoin.files.csv_write import texts, written_as
+from prejoin.files.csv_write import Lines
 from prejoin.files.errors import FileError, Naming
-from prejoin.files.formats import BINARY, COMPRESSIONS, FORMATS, NAMES, TEXT, format_of
+from prejoin.files.formats import BINARY, COMPRESSIONS, FORMATS, NAMES, format_of
 
 # Rows and bytes of a Parquet row group that is written.
 GROUP_ROWS = 1 << 18
@@ -48,11 +47,16 @@ class Output:
         self._pending: list[pa.RecordBatch] = []
         self._beside: str | None = None
         self._name = "standard output" if path == "-" else path
-        self.schema = written_as(schema) if said in TEXT else schema
+        self.schema = schema
+        self._writer: Any = None
         with Naming(self._name):
-            self._sink = self._open_sink()
+            # Nothing is written before the types and the first rows are known to be good: it may go to a pipe.
+            if said == "parquet":
+                self._check_parquet()
+            self._open_writer(pa.BufferOutputStream())
+            self._sink: Any = None
             try:
-                self._writer = self._open_writer()
+                self._sink = self._open_sink()
             except BaseException:
                 self._abort()
                 raise
@@ -82,22 +86,32 @@ class Output:
         os.close(handle)
         return pa.output_stream(self._beside, compression=compression)
 
-    def _open_writer(self) -> Any:
+    def _open_writer(self, sink: Any) -> Any:
         if self.format == "parquet":
-            return pa.parquet.ParquetWriter(self._sink, self.schema)
+            return pa.parquet.ParquetWriter(sink, self.schema)
         if self.format == "arrow":
-            return pa.ipc.new_file(self._sink, self.schema)
+            return pa.ipc.new_file(sink, self.schema)
         if self.format == "arrows":
-            return pa.ipc.new_stream(self._sink, self.schema)
-        options = pa.csv.WriteOptions(delimiter="\t" if self.format == "tsv" else ",")
-        return pa.csv.CSVWriter(self._sink, self.schema, write_options=options)
+            return pa.ipc.new_stream(sink, self.schema)
+        return Lines(sink, self.schema, "\t" if self.format == "tsv" else ",")
+
+    def _check_parquet(self) -> None:
+        for column in self.schema:
+            if not _parquet_has(column):
+                raise FileError(
+                    f"{self._name}: column {column.name!r} has type {column.type}, which Parquet does not have; "
+                    "write .arrow or .csv, or leave the column out by --select"
+                )
+
+    def _begin(self) -> None:
+        if self._writer is None:
+            self._writer = self._open_writer(self._sink)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take one batch of the schema."""
         self.rows += batch.num_rows
         with Naming(self._name):
-            if self.format in TEXT:
-                batch = texts(batch, self.schema)
+            self._begin()
             if self.format != "parquet":
                 self._writer.write_batch(batch)
                 return
@@ -123,6 +137,7 @@ class Output:
             return
         try:
             with Naming(self._name):
+                self._begin()
                 if self.format == "parquet":
                     self._write_group()
                 self._writer.close()
@@ -156,6 +171,14 @@ class Output:
         if beside:
             os.unlink(beside)
             unfinished.discard(beside)
+
+
+def _parquet_has(column: pa.Field) -> bool:
+    try:
+        pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([column]))
+    except pa.ArrowException:
+        return False
+    return True
 
 
 def _sync(path: str) -> None:

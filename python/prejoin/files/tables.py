@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from prejoin.files.csv_read import Csv, CsvFile
-from prejoin.files.csv_types import Guess, MisfitError, convert, guess
+from prejoin.files.csv_read import Csv, CsvFile, typed_field
+from prejoin.files.csv_types import Guess, MisfitError, convert
 from prejoin.files.errors import FileError, Naming
 from prejoin.files.formats import TEXT, TableFile
 from prejoin.files.names import numbered
@@ -169,7 +169,7 @@ class WholeRows:
         """Take a guessed key column for another type."""
         column = _converted(name, self.texts[name], how, source)
         position = self.rows.schema.names.index(name)
-        self.rows = self.rows.set_column(position, name, column)
+        self.rows = self.rows.set_column(position, typed_field(name, how), column)
         self.guesses[name] = how
 
 
@@ -221,20 +221,22 @@ def _read_texts(files: Sequence[TableFile], csv: Csv) -> WholeRows:
                 column.append(array)
     guesses: dict[str, Guess] = {}
     texts: dict[str, pa.ChunkedArray] = {}
-    done = []
+    fields, done = [], []
     for i, name in enumerate(names):
         written = pa.chunked_array(columns[i], csv.read_as(name))
         columns[i] = []
         if csv.read_as(name) != pa.string():
+            fields.append(pa.field(name, csv.types[name]))
             done.append(written)
             continue
-        how = Guess(csv.types[name]) if name in csv.types else guess(written, name in csv.keys)
+        how = Guess(csv.types[name]) if name in csv.types else csv.guess(name, written)
         if name not in csv.types:
             guesses[name] = how
             if name in csv.keys:
                 texts[name] = written
+        fields.append(typed_field(name, how))
         done.append(_convert_whole(name, written, how, opened, starts))
-    return WholeRows(pa.Table.from_arrays(done, names=names), guesses, texts)
+    return WholeRows(pa.Table.from_arrays(done, schema=pa.schema(fields)), guesses, texts)
 
 
 def _convert_whole(
