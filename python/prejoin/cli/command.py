@@ -82,6 +82,10 @@ def run(argv: Sequence[str] | None) -> int:
         text = f"{name}: {one_line(error)}" if name and isinstance(error, OSError) else " ".join(str(error).split())
         print(f"{given.parser.prog}: error: {text or one_line(error)}", file=sys.stderr)
         return 1
+    except Exception as error:
+        # Nobody who joins files wants a traceback, but who reports this wants its kind.
+        print(f"{given.parser.prog}: error: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
+        return 1
 
 
 def _watch_signals() -> None:

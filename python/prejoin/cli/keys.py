@@ -14,6 +14,7 @@ import pyarrow as pa
 import prejoin
 from prejoin.cli.columns import csv_options
 from prejoin.files.csv_types import strict
+from prejoin.files.csv_write import is_nanoseconds
 from prejoin.files.errors import FileError, Naming
 from prejoin.files.formats import TEXT, TableFile, input_file
 from prejoin.files.tables import Tables
@@ -43,13 +44,19 @@ def asked_keys(options: argparse.Namespace, build: prejoin.PreparedBuild) -> Ite
             if name in rows.guesses:
                 rows.retype(name, strict(_csv_type(types[key])))
     table = rows.reader(list(names)).read_all()
-    yield {key: table[name].to_pylist() for key, name in zip(build.keys, names, strict=True)}
+    yield {key: _values(table[name]) for key, name in zip(build.keys, names, strict=True)}
+
+
+def _values(column: pa.ChunkedArray) -> Any:
+    """A column of keys as any numbers or texts, or of its type where Python does not have the values."""
+    return column.combine_chunks() if is_nanoseconds(column.type) else column.to_pylist()
 
 
 def _lines(file: TableFile) -> list[str]:
     """The keys of a text file, one on each line; blank lines count for nothing."""
     with Naming(file.name):
-        data: bytes = file.open_bytes().read()
+        # pyarrow's own files look for the end of a pipe.
+        data: bytes = (file.stream or file.open_bytes()).read()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -77,16 +84,15 @@ def _typed_keys(texts: Sequence[str], build: prejoin.PreparedBuild) -> dict[str,
             raise FileError(f"key {text!r} has {len(row)} parts, the build is keyed by {','.join(keys)}")
     columns: dict[str, Any] = {}
     for i, name in enumerate(keys):
-        data_type = build.schema.field(name).type
+        data_type = _csv_type(build.schema.field(name).type)
         columns[name] = [_value(row[i], name, data_type) for row in rows]
-        if pa.types.is_time(data_type) or pa.types.is_duration(data_type):
+        if pa.types.is_temporal(data_type) and not pa.types.is_date(data_type):
             columns[name] = pa.array(columns[name], data_type)
     return columns
 
 
 def _value(text: str, name: str, data_type: pa.DataType) -> Any:
-    """A key's value; times and durations as the number that their type counts."""
-    data_type = _csv_type(data_type)
+    """A key's value; times, timestamps and durations as the number that their type counts."""
     form = ""
     try:
         if pa.types.is_integer(data_type):
@@ -110,7 +116,8 @@ def _value(text: str, name: str, data_type: pa.DataType) -> Any:
             return bytes.fromhex(text)
         if getattr(data_type, "tz", None):
             form = " (with its zone, as in 2024-02-29 12:30:00Z)"
-        return pa.scalar(text).cast(data_type).as_py()
+        value = pa.scalar(text).cast(data_type)
+        return value.value if pa.types.is_timestamp(data_type) else value.as_py()
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
         raise FileError(f"{text!r} is no value of key {name!r}, which has type {data_type}{form}") from error
 

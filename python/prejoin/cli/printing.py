@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from prejoin.files.csv_write import BARE, as_bytes, as_json, counted, is_binary, plain_text
+from prejoin.files.csv_write import BARE, as_bytes, as_json, is_binary, plain_text, to_python
 
 # Rows that are made text at once.
 ROWS = 4096
@@ -17,7 +17,7 @@ def print_rows(table: pa.Table, format: str) -> None:
     """Print a table for readers, as CSV, or as an object a line."""
     if format == "json":
         for batch in table.to_batches(max_chunksize=ROWS):
-            columns = [counted(column).to_pylist() for column in batch.columns]
+            columns = map(to_python, batch.columns)
             for row in zip(*columns, strict=True):
                 print(as_json(dict(zip(table.column_names, row, strict=True))))
         return
@@ -52,7 +52,7 @@ def _rows(table: pa.Table) -> Iterable[tuple[str | None, ...]]:
 
 
 def _texts(column: pa.Array) -> list[str | None]:
-    if is_binary(column.type):
+    if is_binary(column.type) or pa.types.is_floating(column.type):
         return [None if value is None else plain_text(value) for value in column.to_pylist()]
     texts: list[str | None] = as_bytes(column).cast(pa.string()).to_pylist()
     return texts

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +24,7 @@ PIECE = 1 << 20
 
 SAY = "--csv-type"
 DELIMITERS = ";\t|,"
+END = "the end of this file"
 CLOSE = "close it, or double the quotes that belong to the text"
 
 
@@ -185,6 +188,11 @@ class CsvFile:
                     first = pa.RecordBatch.from_pylist([], schema)
             return list(schema.names), first
 
+    @property
+    def quotes(self) -> int:
+        """Quotes that were read."""
+        return self._pieces.quotes
+
     def _explained(self) -> _Explained:
         return _Explained(self)
 
@@ -303,21 +311,23 @@ class CsvFile:
         """Refuse a quote that never ends: it takes the rest of the file for one value."""
         if self._pieces.quotes % 2 == 0:
             return
-        name = self.file.name
         if self.file.stream is None:
-            with io.TextIOWrapper(self.file.open_bytes(), "utf-8", "replace", newline="") as text:
-                reader = csv.reader(text, delimiter=self.delimiter, strict=True)
-                began = 1
-                try:
-                    for _ in reader:
-                        began = reader.line_num + 1
-                except csv.Error as error:
-                    if "unexpected end" in str(error):
-                        raise FileError(f"{name}: line {began}: a quote is opened and never closed; {CLOSE}") from None
+            self.refuse_open_quote()
             return
         value = last.column(last.num_columns - 1)[-1].as_py() if last.num_rows and last.num_columns else None
         if isinstance(value, str) and value.endswith(self._pieces.last.decode("utf-8", "replace")):
-            raise FileError(f"{name}: row {self._row}: a quote is opened and never closed; {CLOSE}")
+            raise FileError(f"{self.file.name}: row {self._row}: a quote is opened and never closed; {CLOSE}")
+
+    def refuse_open_quote(self) -> None:
+        """Read a file once more, up to a line after its end: within a quote that line is no record."""
+        with io.TextIOWrapper(self.file.open_bytes(), "utf-8", "replace", newline="") as text:
+            reader = csv.reader(itertools.chain(text, [END]), delimiter=self.delimiter)
+            began, ended = 1, 0
+            last: list[str] = []
+            for record in reader:
+                last, began, ended = record, ended + 1, reader.line_num
+        if last != [END]:
+            raise FileError(f"{self.file.name}: line {began}: a quote is opened and never closed; {CLOSE}")
 
 
 def _short(value: str) -> str:
@@ -383,7 +393,16 @@ class _Explained:
         if not isinstance(error, pa.ArrowInvalid):
             return
         file = self.csv_file.file
+        if file.stream is None and self.csv_file.quotes % 2:
+            self.csv_file.refuse_open_quote()
         text = one_line(error)
+        # Of a pipe nobody knows, since it cannot be read again.
+        perhaps = "; a quote may be opened and never closed" if self.csv_file.quotes % 2 else ""
+        if counts := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
+            row, columns, got = map(int, counts.groups())
+            raise FileError(
+                f"{file.name}: {self.csv_file.place(row - 2)}: has {got} fields, and the header has {columns} columns{perhaps}"
+            ) from error
         if "invalid UTF8" in text:
             found = _bad_text(file, self.csv_file.delimiter) if file.stream is None else None
             line, column = found or (None, None)
@@ -394,7 +413,7 @@ class _Explained:
                 f"{file.name}: {where}{which} text that is not UTF-8; convert the file, or keep the bytes by {kept}"
             ) from error
         if "Empty CSV" in text:
-            raise FileError(f"{file.name}: holds no header line") from error
+            raise FileError(f"{file.name}: holds no header line{perhaps}") from error
 
 
 def _bad_text(file: TableFile, delimiter: str) -> tuple[int, str | None] | None:

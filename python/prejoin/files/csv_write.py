@@ -111,7 +111,7 @@ def _is_text(data_type: pa.DataType) -> bool:
         pa.types.is_integer(data_type)
         or pa.types.is_floating(data_type)
         or pa.types.is_boolean(data_type)
-        or pa.types.is_temporal(data_type)
+        or (pa.types.is_temporal(data_type) and not pa.types.is_interval(data_type))
         or pa.types.is_decimal(data_type)
         or pa.types.is_null(data_type)
     )
@@ -128,9 +128,9 @@ def as_bytes(column: pa.Array) -> pa.Array:
         return column.cast(pa.binary())
     if pa.types.is_duration(data_type):
         return as_bytes(column.cast(pa.int64()))
-    if not _is_text(data_type) and not pa.types.is_interval(data_type):
+    if not _is_text(data_type):
         return column.cast(pa.string()).cast(pa.binary())
-    values = [None if value is None else plain_text(value).encode() for value in counted(column).to_pylist()]
+    values = [None if value is None else plain_text(value).encode() for value in to_python(column)]
     return pa.array(values, pa.binary())
 
 
@@ -152,30 +152,49 @@ def is_binary(data_type: pa.DataType) -> bool:
     )
 
 
-def counted(column: Any) -> Any:
-    """The column with durations, also within lists and structs, as numbers of their unit."""
-    data_type = _counted(column.type)
+def to_python(column: Any) -> list[Any]:
+    """The values as Python objects: durations as numbers of their unit, nanoseconds that Python lacks as text."""
+    try:
+        found: list[Any] = _cast(column, _python_type(column.type, False)).to_pylist()
+    except pa.ArrowInvalid:
+        # Nanoseconds would be lost.
+        found = _cast(column, _python_type(column.type, True)).to_pylist()
+    return found
+
+
+def _cast(column: Any, data_type: pa.DataType) -> Any:
+    # Casts from a type to itself are not there for all types.
     return column if data_type == column.type else column.cast(data_type)
 
 
-def _counted(data_type: pa.DataType) -> pa.DataType:
+def _python_type(data_type: pa.DataType, as_text: bool) -> pa.DataType:
+    """The type without durations and nanoseconds, also within lists and structs; `as_text` takes text for these."""
+
+    def of(column: pa.Field) -> pa.Field:
+        return column.with_type(_python_type(column.type, as_text))
+
     if pa.types.is_duration(data_type):
         return pa.int64()
+    if is_nanoseconds(data_type):
+        if as_text:
+            return pa.string()
+        return pa.time64("us") if pa.types.is_time(data_type) else pa.timestamp("us", data_type.tz)
     if pa.types.is_list(data_type):
-        return pa.list_(_counted_field(data_type.value_field))
+        return pa.list_(of(data_type.value_field))
     if pa.types.is_large_list(data_type):
-        return pa.large_list(_counted_field(data_type.value_field))
+        return pa.large_list(of(data_type.value_field))
     if pa.types.is_fixed_size_list(data_type):
-        return pa.list_(_counted_field(data_type.value_field), data_type.list_size)
+        return pa.list_(of(data_type.value_field), data_type.list_size)
     if pa.types.is_struct(data_type):
-        return pa.struct([_counted_field(data_type.field(i)) for i in range(data_type.num_fields)])
+        return pa.struct([of(data_type.field(i)) for i in range(data_type.num_fields)])
     if pa.types.is_map(data_type):
-        return pa.map_(_counted_field(data_type.key_field), _counted_field(data_type.item_field))
+        return pa.map_(of(data_type.key_field), of(data_type.item_field))
     return data_type
 
 
-def _counted_field(column: pa.Field) -> pa.Field:
-    return column.with_type(_counted(column.type))
+def is_nanoseconds(data_type: pa.DataType) -> bool:
+    """Whether the type is a time or a timestamp of a unit that Python does not have."""
+    return bool((pa.types.is_time(data_type) or pa.types.is_timestamp(data_type)) and data_type.unit == "ns")
 
 
 def plain_text(value: Any) -> str:
@@ -205,6 +224,8 @@ def _finite(value: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """A value that JSON has no form for."""
+    if isinstance(value, pa.Scalar):
+        return as_bytes(pa.array([value]))[0].as_py().decode()
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, bytes):

@@ -120,10 +120,10 @@ def input_file(path: str, format: str | None, plain: str = "csv") -> TableFile:
         raise FileError(f"{name}: is a directory; name its files, as in '{path.rstrip('/')}/*.parquet'") from None
     except OSError as error:
         raise FileError(f"{name}: {one_line(error)}") from None
-    if not head and "lines" not in (plain, format):
-        raise FileError(f"{name}: is empty")
     seen = next((format for magic, format in MAGIC.items() if head.startswith(magic)), None)
     said = format or format_of(path) or (seen or plain if stream is not None else None)
+    if not head and said != "lines":
+        raise FileError(f"{name}: is empty")
     if said is None:
         raise FileError(f"{name}: its name has no ending of a known format; {SAY} ({', '.join(FORMATS)})")
     if said != seen and (said in BINARY or seen is not None):
@@ -162,12 +162,19 @@ def _decompressed(stream: Any, named: str | None) -> tuple[Any, bytes]:
     return opened, opened.peek(8)[:8]
 
 
+class _Spool(io.FileIO):
+    """A file that is closed by whoever lets go of it last."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def _spooled(stream: IO[bytes]) -> Any:
-    file = tempfile.TemporaryFile()  # noqa: SIM115
-    while block := stream.read(1 << 20):
-        file.write(block)
-    file.seek(0)
-    return file
+    with tempfile.TemporaryFile() as file:
+        while block := stream.read(1 << 20):
+            file.write(block)
+        file.seek(0)
+        return _Spool(os.dup(file.fileno()))
 
 
 def is_saved_build(path: str) -> bool:

@@ -164,6 +164,9 @@ class Output:
 
     def _abort(self) -> None:
         beside, self._beside = self._beside, None
+        if self.format == "parquet" and self._writer:
+            # It is not to write the end of the file when it is let go of.
+            self._writer.is_open = False
         if self.path != "-":
             # What is still buffered may not fit the disk either; the file goes in any case.
             with contextlib.suppress(Exception):
