@@ -401,7 +401,8 @@ class _Explained:
         if counts := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
             row, columns, got = map(int, counts.groups())
             raise FileError(
-                f"{file.name}: {self.csv_file.place(row - 2)}: has {got} fields, and the header has {columns} columns{perhaps}"
+                f"{file.name}: {self.csv_file.place(row - 2)}: has {got} fields, "
+                f"and the header has {columns} columns{perhaps}"
             ) from error
         if "invalid UTF8" in text:
             found = _bad_text(file, self.csv_file.delimiter) if file.stream is None else None
