@@ -12,11 +12,16 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from commands import started
+import prejoin
+from commands import EVENTS, USERS, process, put, ran, read, refused, run, started, write
 
 
 def test_closed_standard_streams(files: Path) -> None:
@@ -96,3 +101,157 @@ def test_binary_output_is_kept_from_a_terminal(files: Path) -> None:
     os.close(ours)
     assert process.returncode == 1
     assert b"an Arrow IPC file is not written to a terminal" in errors
+
+
+COMPRESSIONS = ["gzip", "bz2", "zstd", "lz4"]
+
+
+def compressed(data: bytes, kind: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, kind) as stream:
+        stream.write(data)
+    return bytes(sink.getvalue())
+
+
+@contextlib.contextmanager
+def piped(directory: Path, data: bytes, name: str = "fifo") -> Iterator[Path]:
+    """A named pipe that somebody writes data into."""
+    path = directory / name
+    os.mkfifo(path)
+
+    def write_all() -> None:
+        with contextlib.suppress(BrokenPipeError), open(path, "wb") as pipe:
+            pipe.write(data)
+
+    thread = threading.Thread(target=write_all)
+    thread.start()
+    try:
+        yield path
+    finally:
+        # Whoever still waits for a reader gets one.
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        thread.join()
+        path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["", *COMPRESSIONS])
+@pytest.mark.parametrize("format", ["csv", "parquet", "arrow", "arrows"])
+def test_named_pipes_of_every_format_and_compression(files: Path, format: str, kind: str) -> None:
+    """A pipe is known by its first bytes, compressed or not, as build, probe, and file of keys."""
+    events, users = (
+        compressed(data, kind) if kind else data
+        for data in (Path(write(table, files / "x", format)).read_bytes() for table in (EVENTS, USERS))
+    )
+    want = prejoin.join(EVENTS, USERS, on="id")
+    out = ["--on", "id", "--out", "-", "--out-format", "arrows"]
+    with piped(files, events) as pipe:
+        table = read(ran("join", "--build", files / "users.parquet", "--probe", pipe, *out), "arrows")
+        assert table.cast(want.schema).equals(want)
+    with piped(files, users) as pipe:
+        table = read(ran("join", "--probe", files / "events.parquet", "--build", pipe, *out), "arrows")
+        assert table.cast(want.schema).equals(want)
+    table = read(ran("join", "--build", files / "users.parquet", "--probe", "-", *out, stdin=events), "arrows")
+    assert table.cast(want.schema).equals(want)
+    with piped(files, users) as pipe:
+        said = ["--keys-format", "csv"] if format == "csv" else []
+        found = run("lookup", "--build", files / "events.parquet", "--on", "id", "--keys", pipe, *said,
+                    "--columns", "score", "--format", "csv")  # fmt: skip
+        assert found.stdout == b"score\n3\n1\n5\n1\n5\n"
+
+
+@pytest.mark.parametrize("kind", ["", *COMPRESSIONS])
+def test_keys_from_a_pipe_are_lines(tmp_path: Path, kind: str) -> None:
+    """The first of them is a key too; --keys-format says otherwise."""
+    put(tmp_path, b="id,label\n7,seven\n120000,many\n")
+    keys = b"7\n120000\n"
+    keys = compressed(keys, kind) if kind else keys
+    base = ["lookup", "--build", tmp_path / "b.csv", "--on", "id", "--format", "csv"]
+    both = b"id,label\n7,seven\n120000,many\n"
+    with piped(tmp_path, keys) as pipe:
+        assert ran(*base, "--keys", pipe) == both
+    assert ran(*base, "--keys", "-", stdin=keys) == both
+    assert process(*base, "--keys", "/dev/stdin", stdin=keys).stdout == both
+    assert ran(*base, "--keys", "-", stdin=b"") == b"id,label\n"
+    headed = b"id\n7\n" if not kind else compressed(b"id\n7\n", kind)
+    assert ran(*base, "--keys", "-", "--keys-format", "csv", stdin=headed) == b"id,label\n7,seven\n"
+
+
+def test_a_compressed_pipe_that_ends_early(tmp_path: Path) -> None:
+    put(tmp_path, b="id,label\n7,seven\n")
+    cut = compressed(b"id,n\n" + b"7,x\n" * 5000, "gzip")[:-20]
+    base = ["join", "--build", tmp_path / "b.csv", "--on", "id", "--out", tmp_path / "o.csv", "--probe"]
+    assert refused(*base, "-", stdin=cut) == "standard input: Truncated compressed stream"
+    with piped(tmp_path, b"id,n\n", "p.csv.gz") as pipe:
+        assert refused(*base, pipe) == f"{pipe}: is not compressed by gzip, as its name says"
+    (tmp_path / "p.csv").write_bytes(compressed(b"id,n\n7,x\n", "gzip"))
+    assert "which its name has to say by the ending .gz" in refused(*base, tmp_path / "p.csv")
+    assert sorted(os.listdir(tmp_path)) == ["b.csv", "p.csv"]
+
+
+def waiting(state: str, directory: Path) -> list[object]:
+    """A command that waits: for somebody to open a named pipe, for bytes, or for a reader."""
+    pipe, base = directory / "fifo", ["join", "--on", "id", "--out"]
+    if state == "opening the probe":
+        return [*base, directory / "o.csv", "--build", directory / "users.parquet", "--probe", pipe]
+    if state == "opening the build":
+        return [*base, directory / "o.csv", "--build", pipe, "--probe", directory / "events.parquet"]
+    if state == "opening the output":
+        return [*base, pipe, "--out-format", "csv", "--build", directory / "users.parquet", "--probe",
+                directory / "events.parquet"]  # fmt: skip
+    if state == "reading the probe":
+        return [*base, directory / "o.csv", "--build", directory / "users.parquet", "--probe", "-"]
+    if state == "reading the build":
+        return ["prepare", "--on", "id", "--out", directory / "o.prejoin", "--build", "-"]
+    return ["lookup", "--on", "id", "--build", directory / "users.parquet", "--keys", "-"]
+
+
+STATES = ["opening the probe", "opening the build", "opening the output", "reading the probe", "reading the build",
+          "reading the keys"]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("state", STATES)
+def test_a_signal_ends_every_wait(files: Path, state: str, number: signal.Signals) -> None:
+    os.mkfifo(files / "fifo")
+    command = waiting(state, files)
+    before = sorted(os.listdir(files))
+    with started(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdin
+        child.stdin.write(b"id,n\n1,2\n")
+        child.stdin.flush()
+        # It waits where it sleeps, with all of its modules loaded.
+        until = time.monotonic() + 60
+        while not asleep(child.pid):
+            assert child.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=30)
+        assert (child.returncode, errors) == (128 + number, b"")
+    assert sorted(os.listdir(files)) == before
+
+
+def asleep(pid: int, seconds: float = 0.4) -> bool:
+    """Whether a process does nothing for a while."""
+
+    def used() -> tuple[str, ...]:
+        return tuple(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13])
+
+    before = used()
+    time.sleep(seconds)
+    return before == used() and int(before[0]) > 10
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_write_to_a_full_pipe(large: Path, number: signal.Signals) -> None:
+    base = ["join", "--build", large / "build.parquet", "--probe", large / "probe.parquet", "--on", "id", "--out", "-"]
+    with started(*base, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout
+        assert child.stderr
+        assert child.stdout.read(4)
+        while not asleep(child.pid):
+            assert child.poll() is None
+        child.send_signal(number)
+        assert child.wait(timeout=30) == 128 + number
+        assert child.stderr.read() == b""

@@ -79,8 +79,8 @@ def run(argv: Sequence[str] | None) -> int:
         raise
     except (FileError, prejoin.PrejoinError, pa.ArrowException, MemoryError, OSError, UnicodeError) as error:
         name = getattr(error, "filename", None)
-        text = f"{name}: {one_line(error)}" if name and isinstance(error, OSError) else " ".join(str(error).split())
-        print(f"{given.parser.prog}: error: {text or one_line(error)}", file=sys.stderr)
+        text = f"{name}: {one_line(error)}" if name and isinstance(error, OSError) else one_line(error)
+        print(f"{given.parser.prog}: error: {text}", file=sys.stderr)
         return 1
     except Exception as error:
         # Nobody who joins files wants a traceback, but who reports this wants its kind.

@@ -108,7 +108,7 @@ def input_file(path: str, format: str | None, plain: str = "csv") -> TableFile:
         if path == "-":
             stream = sys.stdin.buffer
         elif not stat.S_ISREG(os.stat(path).st_mode):
-            stream = open(path, "rb")  # noqa: SIM115
+            stream = _Pipe(io.FileIO(path))
         if stream is not None:
             stream, head = _decompressed(stream, _compression_of(path))
         else:
@@ -160,6 +160,13 @@ def _decompressed(stream: Any, named: str | None) -> tuple[Any, bytes]:
         return stream, head
     opened = io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), kind))
     return opened, opened.peek(8)[:8]
+
+
+class _Pipe(io.BufferedReader):
+    """A pipe that is closed by whoever lets go of it last."""
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class _Spool(io.FileIO):
