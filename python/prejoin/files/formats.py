@@ -108,7 +108,7 @@ def input_file(path: str, format: str | None, plain: str = "csv") -> TableFile:
         if path == "-":
             stream = sys.stdin.buffer
         elif not stat.S_ISREG(os.stat(path).st_mode):
-            stream = _Pipe(io.FileIO(path))
+            stream = _Pipe(_Handle(path))
         if stream is not None:
             stream, head = _decompressed(stream, _compression_of(path))
         else:
@@ -169,7 +169,7 @@ class _Pipe(io.BufferedReader):
         self.close()
 
 
-class _Spool(io.FileIO):
+class _Handle(io.FileIO):
     """A file that is closed by whoever lets go of it last."""
 
     def __del__(self) -> None:
@@ -181,7 +181,7 @@ def _spooled(stream: IO[bytes]) -> Any:
         while block := stream.read(1 << 20):
             file.write(block)
         file.seek(0)
-        return _Spool(os.dup(file.fileno()))
+        return _Handle(os.dup(file.fileno()))
 
 
 def is_saved_build(path: str) -> bool:
