@@ -88,9 +88,8 @@ def parser(commands_by_name: Mapping[str, Callable[[argparse.Namespace], int | N
     prepare.add_argument(
         "--mode",
         type=_mode,
-        default=0o600,
         metavar="BITS",
-        help="its permissions, octal (600: yours alone; 644: all read)",
+        help="its permissions, octal (600: yours alone, as for a new file; 644: all read)",
     )
     _add_reading(prepare)
 

@@ -23,7 +23,8 @@ def prepare(options: argparse.Namespace) -> None:
     side = open_build(options, pairs(options.on))
     check_types(options, iter(side.texts))
     build = side.prepare()
-    build.save(options.out, mode=options.mode)
+    # What save does by itself is not repeated here.
+    build.save(options.out, **({} if options.mode is None else {"mode": options.mode}))
     if not options.quiet and sys.stderr.isatty():
         print(f"{build.num_rows:,} rows, {build.num_keys:,} keys written to {options.out}", file=sys.stderr)
 

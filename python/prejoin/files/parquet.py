@@ -51,8 +51,8 @@ class ParquetSource:
         if not pa.types.is_timestamp(times.type):
             return
         nanoseconds = finer.cast(pa.int64())
-        coarse = pc.floor(pc.divide(nanoseconds.cast(pa.float64()), 1000.0))
-        same = pc.less(pc.abs(pc.subtract(coarse, times.cast(pa.int64()).cast(pa.float64()))), 4096.0)
+        coarse = pc.floor(pc.divide(nanoseconds.cast(pa.float64(), safe=False), 1000.0))
+        same = pc.less(pc.abs(pc.subtract(coarse, times.cast(pa.int64()).cast(pa.float64(), safe=False))), 4096.0)
         whole = pc.multiply(pc.divide(nanoseconds, 1000), 1000)
         lost = pc.fill_null(pc.and_(same, pc.not_equal(whole, nanoseconds)), False)
         if pc.any(lost).as_py():
