@@ -18,8 +18,11 @@ MOST = (1 << 63) - 1
 
 FILES = """\
 Files are Parquet, CSV, TSV or Arrow IPC (a file, also called Feather, or a stream), known by their names: .parquet .pq,
-.csv .tsv (also .gz .bz2 .zst .lz4), .arrow .feather .ipc, .arrows. "-" is standard input or output, and pipes are read
-as files are. A build may be a .prejoin file that `prejoin prepare` made.
+.csv .tsv (also .gz .bz2 .zst .lz4), .arrow .feather .ipc, .arrows. "-" is standard input or output. Pipes are known by
+their first bytes, also compressed. A build may be a .prejoin file that `prejoin prepare` made.
+
+CSV columns are whole numbers, dates, times or text, so that no two different texts become one key; columns that a
+condition or typed output needs may be floating-point or truth values too, and --csv-type says otherwise.
 
 Names with commas, equals signs or blanks at their ends stand in double quotes: --on '"a,b"'. A name that a file repeats
 is followed by its number here: price:1, price:2.
@@ -76,7 +79,9 @@ def parser(commands_by_name: Mapping[str, Callable[[argparse.Namespace], int | N
     _add_build(lookup, action="append")
     lookup.add_argument("key", nargs="*", metavar="KEY", help="a key; for several key columns a,b as in a CSV line")
     lookup.add_argument(
-        "--keys", metavar="FILE", help="more keys: a table that holds the key columns, or (.txt, -) a key a line"
+        "--keys",
+        metavar="FILE",
+        help="more keys: a table that holds the key columns, or a key a line (.txt, standard input, pipes)",
     )
     lookup.add_argument("--keys-format", choices=(*FORMATS, "lines"), help="format of the file of keys")
     lookup.add_argument("--columns", metavar="COLUMNS", help="columns to print, all by default")
@@ -122,11 +127,19 @@ def _add_reading(parser: argparse.ArgumentParser, output: Sequence[str] = ()) ->
         parser.set_defaults(format=None)
     else:
         parser.add_argument("--format", choices=FORMATS, help="format of all files whose own is not given")
-    parser.add_argument("--csv-type", action="append", default=[], metavar="NAME=TYPE", help="type of a CSV column")
+    parser.add_argument(
+        "--csv-type", action="append", default=[], metavar="NAME=TYPE", help="type of a CSV column, as zip=string"
+    )
     parser.add_argument(
         "--csv-delimiter", type=_delimiter, default=",", metavar="CHAR", help="what separates CSV columns (a comma)"
     )
-    parser.add_argument("--csv-null", action="append", default=[], metavar="TEXT", help="null in CSV, beside nothing")
+    parser.add_argument(
+        "--csv-null",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="a word for null in CSV, as NA; an empty field is null anyway",
+    )
     parser.add_argument(
         "--threads", type=_number(1, 1024), metavar="N", help="threads that decode files; the join takes one"
     )
