@@ -78,13 +78,16 @@ def guess(strings: pa.Array | pa.ChunkedArray, key: bool) -> Guess:
     values = values[:SAMPLE]
     looks = pc.match_substring_regex(values, NUMERIC)
     numeric = values[pc.index(looks, True).as_py()].as_py() if 2 * pc.sum(looks).as_py() >= len(values) else None
-    return Guess(pa.string(), bare=_all_match(values, DECIMAL), numeric=numeric)
+    return Guess(pa.string(), numeric=numeric)
 
 
 def passed(strings: pa.Array | pa.ChunkedArray) -> Guess:
     """A column that goes from text to text as it is: no value is converted, but quotes may be spared."""
-    found = guess(_present(strings[:SAMPLE]), False)
-    return Guess(pa.string(), empty=found.empty, bare=found.bare or found.type != pa.string())
+    values = _present(strings[:SAMPLE])
+    found = guess(values, False)
+    if found.empty:
+        return NOTHING
+    return Guess(pa.string(), bare=found.type != pa.string() or _all_match(values, DECIMAL))
 
 
 def _present(strings: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
