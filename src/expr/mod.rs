@@ -60,8 +60,6 @@ mod literal;
 mod position;
 mod predicate;
 mod sql;
-#[cfg(test)]
-mod sql_tests;
 mod temporal;
 #[cfg(test)]
 mod tests;

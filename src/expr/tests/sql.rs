@@ -6,7 +6,7 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use proptest::prelude::*;
 
-use super::*;
+use crate::expr::*;
 use crate::error::Error;
 
 fn parse(text: &str) -> Expr {
