@@ -22,12 +22,12 @@ pub(super) use number::decimal;
 use parser::Parser;
 pub(super) use parser::is_reserved;
 
-/// Longest text that is read.
+/// The longest text that is accepted, in bytes.
 const MAX_LENGTH: usize = 1 << 20;
 
 impl Expr {
-    /// Reads an SQL condition. Columns are `build.x`, `probe.y`, `"build"."my x"`, or `x` where one side alone has it, which
-    /// [`bind`](Self::bind) finds. What may be written is in `docs/predicates.md`.
+    /// Reads an SQL condition. Columns are written `build.x`, `probe.y` or `"build"."my x"`; plain `x` stands for the column
+    /// of the only side that has one, which [`bind`](Self::bind) looks up. `docs/predicates.md` describes the language.
     ///
     /// ```
     /// use prejoin::expr::{Expr, build, lit, probe};
@@ -42,13 +42,13 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::error::Error::Plan), with line, column and the line itself, for text that is no condition of this
-    /// language, for an unknown type, and for one nested deeper than [`MAX_DEPTH`].
+    /// [`Error::Plan`](crate::Error::Plan) with line, column and the text of the line, if the text is not a condition of this
+    /// language, names an unknown type, or is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     pub fn parse_sql(sql: &str) -> Result<Expr> {
         let text: Arc<str> = sql.into();
         if sql.len() > MAX_LENGTH {
             let message = format!(
-                "the text has {} bytes, at most {MAX_LENGTH} are read; make long lists with Expr::is_in",
+                "the text has {} bytes, at most {MAX_LENGTH} are supported; build long lists with Expr::is_in",
                 sql.len()
             );
             return Err(TextPosition::new(&text, 1, 1).error(message));
@@ -57,12 +57,12 @@ impl Expr {
         let expr = parser.expr()?;
         match parser.peek() {
             Token::EOF => Ok(expr.0),
-            _ => Err(parser.expected("an operator or the end")),
+            _ => Err(parser.expected("an operator or the end of the text")),
         }
     }
 }
 
-/// The type that [`name_of`](type_name::name_of) wrote.
+/// The type of this name in SQL text; reads what [`name_of`](super::type_name::name_of) writes.
 pub(crate) fn type_named(name: &str) -> Option<DataType> {
     let text: Arc<str> = name.into();
     let mut parser = Parser::new(&text).ok()?;

@@ -4,7 +4,7 @@ use arrow_buffer::i256;
 
 use crate::expr::literal::Literal;
 
-/// `-12.50` or `125E-1`, exactly.
+/// Reads `-12.50` or `125E-1` exactly.
 pub(in crate::expr) fn decimal(text: &str) -> Option<Literal> {
     let (number, exponent) = match text.trim().split_once(['e', 'E']) {
         Some((number, exponent)) => (number, exponent.parse::<i16>().ok()?),
@@ -19,7 +19,7 @@ pub(in crate::expr) fn decimal(text: &str) -> Option<Literal> {
     let scale = i16::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
     let scale = i8::try_from(scale).ok().filter(|scale| (-76..=76).contains(scale))?;
     let value = format!("{}{fraction}", whole.strip_prefix('+').unwrap_or(whole));
-    // More digits than any decimal has are no number even if they are zeros.
+    // No decimal has more digits; leading zeros count as well, so that the text has a bound.
     (value.len() <= 78).then(|| i256::from_string(&value).map(|value| Literal::Decimal { value, scale }))?
 }
 

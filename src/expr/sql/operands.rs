@@ -13,7 +13,7 @@ use crate::expr::tree::{ColumnId, ColumnRef, Expr, Side};
 use crate::expr::{temporal, type_name};
 
 impl Parser<'_> {
-    /// A sign, the word NOT, or an operand with the casts after it.
+    /// Reads a sign, the word NOT, or an operand with the casts after it.
     pub(super) fn prefix(&mut self, level: Level) -> Result<Read> {
         if self.is_word("NOT") && level <= Level::Not {
             self.skip();
@@ -26,7 +26,7 @@ impl Parser<'_> {
             }
             Token::Minus => {
                 self.skip();
-                // `-1` is a literal; `-1::int` is the negative of a cast.
+                // `-1` is a literal, but `-1::int` is the negative of `1::int`.
                 let cast = *self.peek_after() == Token::DoubleColon;
                 match self.peek() {
                     Token::Number(..) if !cast => self.number("-"),
@@ -40,7 +40,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The casts after a value.
+    /// Reads the casts after a value.
     pub(super) fn casts(&mut self, mut value: Tree) -> Result<Tree> {
         while self.eat(&Token::DoubleColon) {
             let to = self.type_name()?;
@@ -69,14 +69,14 @@ impl Parser<'_> {
             Token::Question | Token::Placeholder(_) | Token::Colon | Token::AtSign => {
                 Err(self.unsupported("parameters are"))
             }
-            _ => Err(self.expected("a column, a literal or a parenthesis")),
+            _ => Err(self.expected("a column, a constant or a parenthesis")),
         }
     }
 
-    /// A number with `sign` before it: whole, decimal with a point, float with an exponent.
+    /// Reads a number with `sign` before it: an integer, a decimal if it has a decimal point, a float if it has an exponent.
     fn number(&mut self, sign: &str) -> Result<Read> {
         let at = self.here();
-        let Token::Number(digits, false) = self.take() else { return Err(at.error("a number has no suffix here")) };
+        let Token::Number(digits, false) = self.take() else { return Err(at.error("a number must not have a suffix")) };
         let text = format!("{sign}{digits}");
         let number = if digits.contains(['e', 'E']) {
             text.parse().ok().filter(|float: &f64| float.is_finite()).map(Literal::Float)
@@ -93,22 +93,22 @@ impl Parser<'_> {
 
     fn bytes(&mut self) -> Result<Read> {
         let at = self.here();
-        let Token::HexStringLiteral(text) = self.take() else { return Err(at.error("bytes are expected")) };
+        let Token::HexStringLiteral(text) = self.take() else { return Err(at.error("expected bytes")) };
         let pairs = text.as_bytes().chunks(2).map(|pair| {
             let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2 && !pair.contains('+'))?;
             u8::from_str_radix(pair, 16).ok()
         });
         match pairs.collect() {
             Some(bytes) => Read::literal(Literal::Binary(bytes)),
-            None => Err(at.error("X'..' takes an even number of hexadecimal digits")),
+            None => Err(at.error("X'..' needs an even number of hexadecimal digits")),
         }
     }
 
-    /// A column, a constant, a typed literal or a cast.
+    /// Reads a column, a constant, a typed constant such as `DATE '2024-12-31'`, or a cast.
     fn word(&mut self) -> Result<Read> {
         let at = self.here();
         let after = self.peek_after().clone();
-        let Token::Word(word) = self.take() else { return Err(at.error("a word is expected")) };
+        let Token::Word(word) = self.take() else { return Err(at.error("expected a word")) };
         if word.quote_style.is_none() {
             let upper = word.value.to_ascii_uppercase();
             match upper.as_str() {
@@ -119,9 +119,9 @@ impl Parser<'_> {
                     self.skip();
                     return Ok(Read::Open(Then::Cast { or_null: upper == "TRY_CAST" }, Level::Or));
                 }
-                "CASE" => return Err(at.error("CASE is not part of this language (see docs/predicates.md)")),
+                "CASE" => return Err(at.error("CASE is not supported (see docs/predicates.md)")),
                 "EXISTS" | "SELECT" => {
-                    return Err(at.error("subqueries are not part of this language (see docs/predicates.md)"));
+                    return Err(at.error("subqueries are not supported (see docs/predicates.md)"));
                 }
                 _ => (),
             }
@@ -129,7 +129,10 @@ impl Parser<'_> {
                 return Ok(found);
             }
             if after == Token::LParen {
-                let message = format!("there is no function {}; there are CAST and TRY_CAST", shown(&word.value));
+                let message = format!(
+                    "function {} is not supported; the only functions are CAST and TRY_CAST",
+                    shown(&word.value)
+                );
                 return Err(at.error(message));
             }
         }
@@ -148,36 +151,36 @@ impl Parser<'_> {
                 if !matches!(self.peek(), Token::Word(_)) {
                     return Err(self.expected(&format!("a column of {side}")));
                 }
-                let Token::Word(name) = self.take() else { return Err(at.error("a column is expected")) };
+                let Token::Word(name) = self.take() else { return Err(at.error("expected a column")) };
                 if *self.peek() == Token::Period {
-                    return Err(self.here().error("a name that has a point is written in double quotes"));
+                    return Err(self.here().error("write a name that contains a dot in double quotes"));
                 }
                 Ok(column(Some(side), ColumnId::Name(name.value), at))
             }
             (Token::Period, None) => {
-                Err(at.error(format!("{} is no side; the sides are build and probe", shown(&first.value))))
+                Err(at.error(format!("{} is not a side; the sides are build and probe", shown(&first.value))))
             }
             (Token::LBracket, Some(side)) => {
                 self.skip();
                 let place = self.here();
                 let Token::Number(number, false) = self.take() else {
-                    return Err(place.error(format!("the position of a column of {side} is expected")));
+                    return Err(place.error(format!("expected the position of a column of {side}")));
                 };
                 let Ok(position) = number.parse() else {
-                    return Err(place.error(format!("{} is no position of a column", shown(&number))));
+                    return Err(place.error(format!("{} is not a column position", shown(&number))));
                 };
                 self.expect(&Token::RBracket)?;
                 Ok(column(Some(side), ColumnId::Position(position), at))
             }
             _ if first.quote_style.is_none() && is_reserved(&first.value) => Err(at.error(format!(
-                "{} is a word of the language here; a column of that name is written in double quotes",
+                "{} is a reserved word; write a column of that name in double quotes",
                 shown(&first.value)
             ))),
             _ => Ok(column(None, ColumnId::Name(first.value), at)),
         }
     }
 
-    /// `DATE '..'` and its like, after the word.
+    /// Reads the text of a typed constant such as `DATE '..'` after its first word.
     fn typed(&mut self, word: &str, at: &TextPosition) -> Result<Option<Read>> {
         let start = self.next;
         let mut zoned = word == "TIMESTAMPTZ";
@@ -225,11 +228,11 @@ impl Parser<'_> {
             }
             "DECIMAL" | "NUMERIC" => (decimal(&text), "DECIMAL '12.50'"),
             "DOUBLE" => (float(&text), "DOUBLE '1.5'"),
-            _ => return Err(at.error(format!("{} takes no text after it", shown(word)))),
+            _ => return Err(at.error(format!("{} cannot be followed by a text in quotes", shown(word)))),
         };
         match value {
             Some(value) => Read::literal(value).map(Some),
-            None => Err(at.error(format!("{} is no {word} within range; write {form}", shown(&text)))),
+            None => Err(at.error(format!("{} is not a valid {word}; write {form}", shown(&text)))),
         }
     }
 
@@ -238,7 +241,11 @@ impl Parser<'_> {
         let Token::Word(word) = self.peek().clone() else { return Err(self.expected("a type")) };
         self.skip();
         let unknown = |name: &str| {
-            at.error(format!("{} is no type that a value can be cast to; there are {}", shown(name), type_name::KNOWN))
+            at.error(format!(
+                "{} is not a type that values can be cast to; the types are {}",
+                shown(name),
+                type_name::KNOWN
+            ))
         };
         if word.quote_style.is_some() {
             return type_name::arrow_type(&word.value).ok_or_else(|| unknown(&word.value));

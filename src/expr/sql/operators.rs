@@ -8,10 +8,10 @@ use crate::expr::like::with_our_escape;
 use crate::expr::literal::Literal;
 use crate::expr::tree::{ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 
-/// Deepest nesting of operands and parentheses; a tree of [`MAX_DEPTH`] levels, written with parentheses, fits.
+/// The deepest nesting of operands and parentheses. A tree of [`MAX_DEPTH`] levels fits, even with parentheses everywhere.
 const MAX_NESTING: usize = 2 * MAX_DEPTH + 2;
 
-/// How tightly an operator binds, the loosest first.
+/// How tightly an operator binds, the loosest level first.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) enum Level {
     Or,
@@ -23,7 +23,7 @@ pub(super) enum Level {
     Sign,
 }
 
-/// An expression and the levels of its tree.
+/// An expression and the number of levels of its tree.
 pub(super) struct Tree(pub(super) Expr, pub(super) usize);
 
 /// An operand that is being read: what is done with it, and how far it goes.
@@ -31,12 +31,12 @@ struct Open {
     then: Then,
     /// Its operators bind at least as tightly as this.
     level: Level,
-    /// It has a comparison already, which is no operand of another one without parentheses.
+    /// Whether it holds a comparison already: comparisons cannot be chained.
     compared: bool,
 }
 
-/// What is done with an operand once it is read. The operands before it are held here: a list of these takes the place of
-/// calls, so that depth costs no stack.
+/// What is done with an operand once it is read; this holds the operands before it. A list of these replaces recursion, so that
+/// a deep text needs no more of the stack than a flat one.
 pub(super) enum Then {
     Whole,
     Not,
@@ -53,16 +53,16 @@ pub(super) enum Then {
     Like { not: bool, ignore_case: bool, value: Tree },
 }
 
-/// A step of the parser: an expression is read, or an operand of it begins.
+/// The result of a step of the parser: an expression was read, or an operand of one begins.
 pub(super) enum Read {
     Tree(Tree),
     Open(Then, Level),
 }
 
-/// What follows an expression.
+/// What was found after an expression.
 enum Operator {
     Read(Read),
-    /// Nothing that belongs to the operand.
+    /// The operand ends with the expression.
     End(Tree),
 }
 
@@ -73,7 +73,7 @@ impl Read {
 }
 
 impl Parser<'_> {
-    /// A node above `levels` levels of operands.
+    /// An expression whose operands have `levels` levels.
     pub(super) fn node(&self, levels: usize, expr: Expr) -> Result<Tree> {
         if levels >= MAX_DEPTH {
             let message = format!("the condition is nested deeper than {MAX_DEPTH} levels");
@@ -82,12 +82,12 @@ impl Parser<'_> {
         Ok(Tree(expr, levels + 1))
     }
 
-    /// A whole expression.
+    /// Reads a whole expression.
     pub(super) fn expr(&mut self) -> Result<Tree> {
         let mut open = vec![Open { then: Then::Whole, level: Level::Or, compared: false }];
         let mut level = Level::Or;
         loop {
-            // What is read goes to the innermost open operand, until another one begins.
+            // Whatever is read completes the innermost open operand, until another operand begins.
             let mut read = self.prefix(level)?;
             let begins = loop {
                 match read {
@@ -113,13 +113,13 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator after `left`, if it belongs to the operand that is being read.
+    /// Reads the operator after `left`, if it belongs to the operand that is being read.
     fn operator(&mut self, left: Tree, operand: &mut Open) -> Result<Operator> {
         let level = operand.level;
         let read = match self.binary() {
             Some((of, op)) if of >= level => {
                 self.skip();
-                // One tighter than itself: `a - b - c` is `(a - b) - c`.
+                // The right operand binds one level more tightly: `a - b - c` is `(a - b) - c`.
                 let right = if of == Level::Sum { Level::Product } else { Level::Sign };
                 Read::Open(Then::Arithmetic(left, op), right)
             }
@@ -127,7 +127,7 @@ impl Parser<'_> {
             None if level <= Level::Compare && self.is_word("IS") => self.is(left)?,
             None if level <= Level::Compare && self.at_comparison() => {
                 if std::mem::replace(&mut operand.compared, true) {
-                    return Err(self.here().error("comparisons do not chain; write AND or parentheses"));
+                    return Err(self.here().error("comparisons cannot be chained; write AND or parentheses"));
                 }
                 self.comparison(left)?
             }
@@ -143,7 +143,7 @@ impl Parser<'_> {
         Ok(Operator::Read(read))
     }
 
-    /// What an operand was read for.
+    /// Does what an operand was read for.
     fn close(&mut self, then: Then, tree: Tree) -> Result<Read> {
         let read = match then {
             Then::Whole | Then::Plus => tree,
@@ -165,7 +165,7 @@ impl Parser<'_> {
             }
             Then::Arithmetic(left, op) => self.node(left.1.max(tree.1), left.0.arithmetic(op, tree.0))?,
             Then::Compare(left, op) => self.node(left.1.max(tree.1), left.0.compare(op, tree.0))?,
-            // A chain is one flat list.
+            // A chain becomes one flat list.
             Then::Chain { is_and, mut all, levels } => {
                 let levels = levels.max(tree.1);
                 all.push(tree.0);
@@ -236,7 +236,7 @@ impl Parser<'_> {
         self.compare_op().is_some() || word(self.peek()) || (self.is_word("NOT") && word(self.peek_after()))
     }
 
-    /// What follows the left operand of a comparison.
+    /// Reads the rest of a comparison after its left operand.
     fn comparison(&mut self, left: Tree) -> Result<Read> {
         if let Some(op) = self.compare_op() {
             self.skip();
@@ -266,26 +266,26 @@ impl Parser<'_> {
         Ok(Read::Open(Then::Like { not, ignore_case, value: left }, Level::Sum))
     }
 
-    /// The pattern with our own escape, after the word ESCAPE.
+    /// Reads the escape character after ESCAPE and rewrites the pattern to use our own.
     fn escaped(&mut self, pattern: Expr) -> Result<Expr> {
         let at = self.here();
         let Token::SingleQuotedString(escape) = self.take() else {
-            return Err(at.error("ESCAPE takes one character in quotes, or none"));
+            return Err(at.error("ESCAPE needs one character in quotes, or empty quotes"));
         };
         let mut signs = escape.chars();
         let (escape, None) = (signs.next(), signs.next()) else {
-            return Err(at.error("ESCAPE takes one character in quotes, or none"));
+            return Err(at.error("ESCAPE needs one character in quotes, or empty quotes"));
         };
         match &pattern {
             Expr::Literal(Literal::Text(text)) => match with_our_escape(text, escape) {
                 Some(text) => Ok(Expr::Literal(Literal::Text(text))),
                 None => Err(at.error("the pattern ends with its escape character")),
             },
-            _ => Err(at.error("ESCAPE is only taken after a pattern that is a text")),
+            _ => Err(at.error("ESCAPE needs a pattern that is a text in quotes")),
         }
     }
 
-    /// `IS [NOT] NULL | UNKNOWN | TRUE | FALSE | DISTINCT FROM x`
+    /// Reads `IS [NOT] NULL | UNKNOWN | TRUE | FALSE | DISTINCT FROM x`.
     fn is(&mut self, left: Tree) -> Result<Read> {
         self.skip();
         let not = self.eat_word("NOT");

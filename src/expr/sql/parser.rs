@@ -8,22 +8,22 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use crate::error::{Error, Result};
 use crate::expr::position::TextPosition;
 
-/// Words of the grammar, which are no column names unless they are quoted or follow a side.
+/// Words of the grammar. A column of such a name must be quoted or written with its side.
 const RESERVED: &[&str] = &[
     "AND", "AS", "BETWEEN", "BUILD", "CASE", "CAST", "DISTINCT", "ESCAPE", "EXISTS", "FALSE", "FROM", "ILIKE", "IN",
     "IS", "LIKE", "NOT", "NULL", "OR", "PROBE", "SELECT", "TRUE", "TRY_CAST", "UNKNOWN",
 ];
 
-/// True for a name that must be quoted where its side is not named.
+/// True for a column name that must be quoted if it is written without its side.
 pub(in crate::expr) fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name))
 }
 
-/// How `sqlparser` cuts the text: identifiers of any language, strings without backslashes.
+/// How `sqlparser` cuts the text: identifiers may have letters of any language, and strings have no backslash escapes.
 #[derive(Debug)]
-struct Words;
+struct Tokens;
 
-impl Dialect for Words {
+impl Dialect for Tokens {
     fn is_identifier_start(&self, c: char) -> bool {
         c.is_alphabetic() || c == '_'
     }
@@ -37,16 +37,17 @@ impl Dialect for Words {
     }
 }
 
+/// Reads the tokens of a text from left to right.
 pub(super) struct Parser<'a> {
     pub(super) text: &'a Arc<str>,
-    /// Without white space and comments; the last one is EOF.
+    /// Without white space and comments. The last one is EOF, and it is never removed.
     pub(super) tokens: Vec<TokenWithSpan>,
     pub(super) next: usize,
 }
 
 impl<'a> Parser<'a> {
     pub(super) fn new(text: &'a Arc<str>) -> Result<Self> {
-        let tokens = Tokenizer::new(&Words, text).tokenize_with_location();
+        let tokens = Tokenizer::new(&Tokens, text).tokenize_with_location();
         let tokens = tokens.map_err(|error| {
             TextPosition::new(text, error.location.line, error.location.column).error(error.message)
         })?;
@@ -69,7 +70,7 @@ impl<'a> Parser<'a> {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
 
-    /// Takes the next token out.
+    /// Removes and returns the next token.
     pub(super) fn take(&mut self) -> Token {
         let token = match self.peek() {
             Token::EOF => Token::EOF,
@@ -88,18 +89,21 @@ impl<'a> Parser<'a> {
         TextPosition::new(self.text, start.line, start.column)
     }
 
+    /// An error that says what may stand at this place, and what stands there.
     pub(super) fn expected(&self, what: &str) -> Error {
         let found = match self.peek() {
-            Token::EOF => "the text ends".to_owned(),
-            token => format!("{} was found", shown(&token.to_string())),
+            Token::EOF => "the end of the text".to_owned(),
+            token => shown(&token.to_string()),
         };
-        self.here().error(format!("{what} is expected, {found}"))
+        self.here().error(format!("expected {what}, found {found}"))
     }
 
+    /// An error for SQL that this language does not have; `what` is a subject with its verb, such as "subqueries are".
     pub(super) fn unsupported(&self, what: &str) -> Error {
-        self.here().error(format!("{what} not part of this language (see docs/predicates.md)"))
+        self.here().error(format!("{what} not supported (see docs/predicates.md)"))
     }
 
+    /// Skips the next token if it is this one.
     pub(super) fn eat(&mut self, token: &Token) -> bool {
         let found = self.peek() == token;
         if found {
@@ -112,7 +116,7 @@ impl<'a> Parser<'a> {
         if self.eat(token) { Ok(()) } else { Err(self.expected(&format!("{:?}", token.to_string()))) }
     }
 
-    /// True where the next token is this word, in any case and not quoted.
+    /// True if the next token is this word, in upper or lower case and without quotes.
     pub(super) fn is_word(&self, word: &str) -> bool {
         is_word(self.peek(), word)
     }
@@ -134,7 +138,7 @@ pub(super) fn is_word(token: &Token, word: &str) -> bool {
     matches!(token, Token::Word(found) if found.quote_style.is_none() && found.value.eq_ignore_ascii_case(word))
 }
 
-/// Text of the condition in an error, cut where it is long.
+/// A piece of the text, quoted for an error message and shortened if it is long.
 pub(super) fn shown(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     if short.len() < text.len() { format!("{short:?}..") } else { format!("{short:?}") }

@@ -36,16 +36,19 @@ fn plan_errors_say_what_is_there() {
         (build("q").is_null(), r#"the build side has no column "q"; its columns are "v", "d", "x", "x""#),
         (build("x").is_null(), r#"the build side has more than one column "x""#),
         (build(4).is_null(), "the build side has no column at position 4; its 4 columns are"),
-        (build("v").lt(probe("w")), "build.v < probe.w compares Int64 with Utf8, which do not compare"),
+        (build("v").lt(probe("w")), "build.v < probe.w compares Int64 with Utf8, which is not supported"),
         (build("d").eq(probe("f")), "build.d = probe.f compares Decimal128(9, 2) with Float64"),
-        (build("d").eq(lit(f64::NAN)), "the literal DOUBLE 'NaN' is no decimal, but stands beside Decimal128(9, 2)"),
-        (probe("t").eq(probe("z")), "which do not compare: give both a time zone or none"),
+        (
+            build("d").eq(lit(f64::NAN)),
+            "the literal DOUBLE 'NaN' has no decimal value, so it cannot be used with Decimal128(9, 2)",
+        ),
+        (probe("t").eq(probe("z")), "which is not supported: give both a time zone or none"),
         (probe("d32").eq(probe("z")), "probe.d32 = probe.z compares Date32 with Timestamp(s, \"UTC\")"),
         (probe("l").eq(probe("l")), "probe.l = probe.l compares List(Int64) with List(Int64)"),
         (build("v").and(lit(true)), "a condition must be Boolean, build.v has type Int64"),
         ((build("v") + lit(1)).not(), "a condition must be Boolean, build.v + 1 has type Int64"),
         (build("v").lt(probe("w") - lit(1)), "probe.w - 1 needs Utf8 - Int64, which is not supported"),
-        ((0..MAX_DEPTH).fold(build("v").is_null(), |e, _| e.not()), "the predicate has 130 levels, at most 128"),
+        ((0..MAX_DEPTH).fold(build("v").is_null(), |e, _| e.not()), "the condition has 130 levels, at most 128"),
     ] {
         let got = error(expr);
         assert!(got.starts_with("Plan error: ") && got.contains(text), "{got}");
