@@ -443,10 +443,10 @@ def test_text_is_taken_wherever_a_condition_is() -> None:
     with pytest.raises(TypeError, match=r"Expression was given; expressions of other libraries do not tell"):
         prejoin.join(probe, prepared, where=pc.field("w") < 3)
     for bad, text in [
-        ("w <\n frob(1)", r'there is no function "frob"; .* at line 2, column 2 of the SQL text\n     frob'),
-        ("w < v", r'no side has a column "v"; .*, at line 1, column 5 of the SQL text\n    w < v\n        \^'),
+        ("w <\n frob(1)", r'function "frob" is not supported; .* at line 2, column 2 of the SQL text\n     frob'),
+        ("w < v", r'neither side has a column "v"; .*, at line 1, column 5 of the SQL text\n    w < v\n        \^'),
         ("k = 1", r'both sides have a column "k"; write build\.k or probe\.k, at line 1, column 1'),
-        ("w::nope = 1", r'"NOPE" is no type that a value can be cast to; .* at line 1, column 4'),
+        ("w::nope = 1", r'"NOPE" is not a type that values can be cast to; .* at line 1, column 4'),
         ("", "the condition is empty"),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
