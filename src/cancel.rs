@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// A signal that asks work to stop. Every long loop checks it at least every 10 ms.
 ///
-/// All clones of a signal share one state: once fired, it stays fired on every thread. The default signal never fires, and
-/// checking it costs nothing.
+/// All clones of a signal share one state: once fired, it stays fired on every thread. The default signal never fires,
+/// and checking it costs nothing.
 ///
 /// ```
 /// use prejoin::{Cancel, Error};
@@ -36,8 +36,8 @@ impl Cancel {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: None })))
     }
 
-    /// A signal that also calls `hook` at each check. If the hook returns an error, the work ends with that error, and the
-    /// signal stays fired without calling the hook again.
+    /// A signal that also calls `hook` at each check. If the hook returns an error, the work ends with that error, and
+    /// the signal stays fired without calling the hook again.
     ///
     /// ```
     /// use prejoin::{Cancel, Error};

@@ -1,23 +1,25 @@
 //! Prepare the build side of a hash join once, then probe it from any number of joins, batches and threads.
 //!
 //! A hash join collects its smaller input (the *build side*), hashes it, and then looks up the rows of its larger input
-//! (the *probe side*). When the join ends, all of that is dropped, and the next join over the same table does it again. This
-//! crate keeps the result: a [`PreparedBuild`] holds the rows of a build side, a finished index over its keys, and one exact
-//! charge to a memory pool. It never changes, and any number of joins and threads share it behind an [`Arc`](std::sync::Arc).
+//! (the *probe side*). When the join ends, all of that is dropped, and the next join over the same table does it again.
+//! This crate keeps the result: a [`PreparedBuild`] holds the rows of a build side, a finished index over its keys, and
+//! one exact charge to a memory pool. It never changes, and any number of joins and threads share it behind an
+//! [`Arc`](std::sync::Arc).
 //!
 //! # The path of the data
 //!
-//! 1. A [`Collector`] takes the Arrow batches of the build side and charges each one to a [`Pool`] before it keeps it. Its
-//!    [`finish`](Collector::finish) concatenates the batches, builds the index, and returns the [`PreparedBuild`].
+//! 1. A [`Collector`] takes the Arrow batches of the build side and charges each one to a [`Pool`] before it keeps it.
+//!    Its [`finish`](Collector::finish) concatenates the batches, builds the index, and returns the [`PreparedBuild`].
 //!    [`HashJoin::prepare_build`] does both for a whole stream.
 //! 2. A [`HashJoin`] describes a join: keys, join type, condition, output columns.
-//!    [`with_prepared_build`](HashJoin::with_prepared_build) attaches a prepared build to it. Each join has a probe side and
-//!    a state of its run, and shares everything else.
-//! 3. [`execute`](HashJoin::execute) returns a [`JoinStream`]: for each probe batch it looks up the keys in the [`KeyIndex`],
-//!    pairs the rows, tests the condition ([`expr`]), and gathers the output columns.
+//!    [`with_prepared_build`](HashJoin::with_prepared_build) attaches a prepared build to it. Each join has a probe
+//!    side and a state of its run, and shares everything else.
+//! 3. [`execute`](HashJoin::execute) returns a [`JoinStream`]: for each probe batch it looks up the keys in the
+//!    [`KeyIndex`], pairs the rows, tests the condition ([`expr`]), and gathers the output columns.
 //!
-//! A build can also be asked without a join ([`PreparedBuild::contains`], [`PreparedBuild::probe_indices`], [`Lookup`]), and
-//! saved to a file that any number of processes map and probe in place ([`PreparedBuild::save`], [`PreparedBuild::open`]).
+//! A build can also be asked without a join ([`PreparedBuild::contains`], [`PreparedBuild::probe_indices`],
+//! [`Lookup`]), and saved to a file that any number of processes map and probe in place ([`PreparedBuild::save`],
+//! [`PreparedBuild::open`]).
 //!
 //! # Example
 //!
@@ -61,17 +63,19 @@
 //!
 //! # Memory
 //!
-//! Whatever a build keeps is admitted by its [`Pool`] before it is allocated, and each byte is charged once, even if several
-//! columns or batches share it. What preparing needs for a moment is charged as well, and given back. If the pool refuses,
-//! the error is [`Error::ResourcesExhausted`], and the pool is as it was before. The charge of a build ends when the last
-//! user drops it. Output columns own their bytes, apart from large dictionaries and views of which most is used: these share
-//! the memory of the build and keep it alive. What joins hold while they run is charged to the pool in [`RunOptions`].
+//! Whatever a build keeps is admitted by its [`Pool`] before it is allocated, and each byte is charged once, even if
+//! several columns or batches share it. What preparing needs for a moment is charged as well, and given back. If the
+//! pool refuses, the error is [`Error::ResourcesExhausted`], and the pool is as it was before. The charge of a build
+//! ends when the last user drops it. Output columns own their bytes, apart from large dictionaries and views of which
+//! most is used: these share the memory of the build and keep it alive. What joins hold while they run is charged to
+//! the pool in [`RunOptions`].
 //!
 //! # Cancellation
 //!
-//! Work that can take long takes a [`Cancel`] and looks at it at least every 10 ms. Firing it from any thread, or from a hook,
-//! ends the work with an error ([`Error::Cancelled`], or the error of the hook) and releases everything that was unfinished. Dropping a [`Collector`] or a [`JoinStream`] has
-//! the same effect. The default [`Cancel`] never fires.
+//! Work that can take long takes a [`Cancel`] and looks at it at least every 10 ms. Firing it from any thread, or from
+//! a hook, ends the work with an error ([`Error::Cancelled`], or the error of the hook) and releases everything that
+//! was unfinished. Dropping a [`Collector`] or a [`JoinStream`] has the same effect. The default [`Cancel`] never
+//! fires.
 //!
 //! # Feature flags
 //!

@@ -48,7 +48,8 @@ impl Span {
                     .unwrap_or(Span::Nanos)
             }
             (_, DataType::Interval(IntervalUnit::DayTime)) => Span::Millis,
-            // Microseconds, since timestamps in nanoseconds only reach from 1677 to 2262, too short for dates such as 9999-12-31.
+            // Microseconds, since timestamps in nanoseconds only reach from 1677 to 2262, too short for dates such as
+            // 9999-12-31.
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => Span::Micros,
             _ => Span::Days,
         }

@@ -33,7 +33,8 @@ impl Expr {
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if a column does not exist or its name is not unique, if an operation is not
-    /// supported for the types of its operands, if a condition is not Boolean, and if the tree is deeper than [`MAX_DEPTH`].
+    /// supported for the types of its operands, if a condition is not Boolean, and if the tree is deeper than
+    /// [`MAX_DEPTH`].
     pub fn bind(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<Predicate> {
         let depth = self.depth();
         if depth > MAX_DEPTH {
@@ -88,8 +89,8 @@ struct Binder<'a> {
 }
 
 impl Binder<'_> {
-    /// Writes the steps of a condition. Uses a list of tasks instead of recursion, so that a deep condition needs no more of
-    /// the stack than a flat one.
+    /// Writes the steps of a condition. Uses a list of tasks instead of recursion, so that a deep condition needs no
+    /// more of the stack than a flat one.
     fn bind(&mut self, root: &Expr) -> Result<()> {
         let mut tasks = vec![Task::Condition(root), Task::Visit(root)];
         let mut operands: Vec<Operand<'_>> = Vec::new();

@@ -29,8 +29,8 @@ pub(super) struct Cast {
 enum Step {
     /// Arrow's own cast.
     To(DataType),
-    /// Converts a count of units to a unit that is so many times as long. Rounds down, also before 1970, where Arrow rounds
-    /// towards zero.
+    /// Converts a count of units to a unit that is so many times as long. Rounds down, also before 1970, where Arrow
+    /// rounds towards zero.
     Floor(i64, DataType),
     /// Reads text by the rules for constants.
     Read(DataType),

@@ -40,8 +40,8 @@ impl Value {
         let options = CastOptions { safe: false, ..Default::default() };
         let plain = value_type(self.array.data_type());
         let text = |data_type: &DataType| matches!(Kind::of(data_type), Kind::Text | Kind::Binary);
-        // A dictionary may hold values that no row uses, and these must not fail the cast, so it is expanded first. Between
-        // layouts of text or bytes no value can fail.
+        // A dictionary may hold values that no row uses, and these must not fail the cast, so it is expanded first.
+        // Between layouts of text or bytes no value can fail.
         let array = match text(plain) && text(data_type) {
             true => self.array.clone(),
             false => cast_with_options(&self.array, plain, &options)?,
@@ -49,8 +49,8 @@ impl Value {
         Ok(Value { array: cast_with_options(&array, data_type, &options)?, scalar: self.scalar })
     }
 
-    /// The value with nulls added where `other` is null, if it has to be cast to `data_type`: what is next to a null must not
-    /// fail that cast. Neither operand is null in all rows.
+    /// The value with nulls added where `other` is null, if it has to be cast to `data_type`: what is next to a null
+    /// must not fail that cast. Neither operand is null in all rows.
     pub(super) fn null_where(&self, other: &Value, data_type: &DataType) -> Result<Value> {
         let plain = value_type(self.array.data_type());
         let nulls = other.array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
@@ -197,8 +197,8 @@ impl Comparison {
     }
 }
 
-/// The type to cast an encoded operand to, if it needs a cast: Arrow's kernels read plain dictionaries, but neither run-end
-/// encoding nor a dictionary whose values are encoded again.
+/// The type to cast an encoded operand to, if it needs a cast: Arrow's kernels read plain dictionaries, but neither
+/// run-end encoding nor a dictionary whose values are encoded again.
 fn unless_arrow_reads(data_type: &DataType) -> Option<DataType> {
     let plain = value_type(data_type);
     match data_type {

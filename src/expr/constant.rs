@@ -23,11 +23,11 @@ pub(super) enum Operation {
     Arithmetic(ArithmeticOp),
 }
 
-/// The constant as one row, of the type `other` of the other operand if that type holds its value exactly, else of a type
-/// that does.
+/// The constant as one row, of the type `other` of the other operand if that type holds its value exactly, else of a
+/// type that does.
 ///
-/// Next to a float, a decimal becomes the nearest float, since most decimals, such as `0.1`, have no exact one. Next to a
-/// decimal, a float becomes the decimal that it is printed as.
+/// Next to a float, a decimal becomes the nearest float, since most decimals, such as `0.1`, have no exact one. Next to
+/// a decimal, a float becomes the decimal that it is printed as.
 pub(super) fn convert(literal: &Literal, other: &DataType, operation: Operation) -> Result<ArrayRef> {
     let for_arithmetic = match operation {
         Operation::Arithmetic(op) => computed(literal, other, op)?,
@@ -66,8 +66,8 @@ fn computed(literal: &Literal, other: &DataType, op: ArithmeticOp) -> Result<Opt
     })
 }
 
-/// A number next to a decimal in arithmetic. It takes that decimal type if its digits fit, which keeps the scale of a quotient.
-/// Multiplication adds the scales up, so a factor has no more digits than it needs.
+/// A number next to a decimal in arithmetic. It takes that decimal type if its digits fit, which keeps the scale of a
+/// quotient. Multiplication adds the scales up, so a factor has no more digits than it needs.
 fn operand(value: i256, from: i8, other: &DataType, op: ArithmeticOp) -> Result<ArrayRef> {
     let (DataType::Decimal32(precision, _)
     | DataType::Decimal64(precision, _)

@@ -120,8 +120,8 @@ fn takes_not(expr: &Expr) -> bool {
     matches!(expr, IsNull(_) | IsTrue(_) | IsFalse(_) | In { .. } | Between { .. } | Like { .. })
 }
 
-/// What is still to be written. These are kept in a list instead of recursing, so that a deep expression needs no more of the
-/// stack than a flat one.
+/// What is still to be written. These are kept in a list instead of recursing, so that a deep expression needs no more
+/// of the stack than a flat one.
 enum Piece<'a> {
     Text(&'static str),
     /// An expression, in parentheses if it binds less tightly than the number says.
@@ -225,8 +225,8 @@ fn test<'a>(expr: &'a Expr, not: bool, todo: &mut Vec<Piece<'a>>) {
 /// The most bytes of an expression that an error message shows.
 const SHORT: usize = 300;
 
-/// Keeps the beginning of a text and stops the writer after it, so that an error about a list of a million values does not
-/// write all of them.
+/// Keeps the beginning of a text and stops the writer after it, so that an error about a list of a million values does
+/// not write all of them.
 struct Beginning(String);
 
 impl fmt::Write for Beginning {

@@ -14,8 +14,8 @@ use crate::error::Result;
 /// The values of a list, encoded by arrow-row: equal values of one type have equal bytes.
 #[derive(Debug)]
 pub(super) struct InList {
-    /// The type of the values, without dictionary or run-end encoding. Float64 for every float type, since it holds all their
-    /// values exactly.
+    /// The type of the values, without dictionary or run-end encoding. Float64 for every float type, since it holds all
+    /// their values exactly.
     data_type: DataType,
     /// `None` if no value can be equal to an item.
     found: Option<(RowConverter, HashSet<Box<[u8]>>)>,
@@ -24,7 +24,8 @@ pub(super) struct InList {
 }
 
 impl InList {
-    /// `list` has an array of one row for each constant, converted for a value of type `data_type`, which is not encoded.
+    /// `list` has an array of one row for each constant, converted for a value of type `data_type`, which is not
+    /// encoded.
     pub(super) fn new(data_type: &DataType, list: &[ArrayRef]) -> Result<Self> {
         let float = Kind::of(data_type) == Kind::Float;
         let data_type = if float { DataType::Float64 } else { data_type.clone() };

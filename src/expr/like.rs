@@ -37,8 +37,8 @@ enum Simple {
     Infix(String),
 }
 
-/// The same character for all characters that differ only by case, by Unicode's simple case folding. That folding maps one
-/// character to one; a folding that changed the length would change what `_` matches.
+/// The same character for all characters that differ only by case, by Unicode's simple case folding. That folding maps
+/// one character to one; a folding that changed the length would change what `_` matches.
 fn fold(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
@@ -99,8 +99,8 @@ impl Pattern {
         }
     }
 
-    /// Matches part by part. After a mismatch it only goes back to the last `%`: whatever an earlier one could match, the last
-    /// one can match as well.
+    /// Matches part by part. After a mismatch it only goes back to the last `%`: whatever an earlier one could match,
+    /// the last one can match as well.
     fn walk(&self, text: &str) -> bool {
         let (mut part, mut rest) = (0, text.chars());
         let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
@@ -179,7 +179,8 @@ pub(super) fn like(value: &Value, pattern: &Value, ignore_case: bool, rows: usiz
     Ok(BooleanArray::new(values, nulls))
 }
 
-/// Rewrites a pattern with the escape character `escape` to use [`ESCAPE`]. `None` if it ends with its escape character.
+/// Rewrites a pattern with the escape character `escape` to use [`ESCAPE`]. `None` if it ends with its escape
+/// character.
 pub(super) fn with_our_escape(pattern: &str, escape: Option<char>) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut signs = pattern.chars();

@@ -1,8 +1,8 @@
 //! The language of conditions: expressions over the columns of both sides of a join.
 //!
-//! An [`Expr`] is a tree of public enums. It is built with [`build`], [`probe`], [`lit`] and the methods of [`Expr`], or
-//! read from SQL text by [`Expr::parse_sql`]; its `Display` writes such text again. [`Expr::bind`] checks the tree against
-//! both schemas and returns a [`Predicate`], which evaluates pairs of rows.
+//! An [`Expr`] is a tree of public enums. It is built with [`build`], [`probe`], [`lit`] and the methods of [`Expr`],
+//! or read from SQL text by [`Expr::parse_sql`]; its `Display` writes such text again. [`Expr::bind`] checks the tree
+//! against both schemas and returns a [`Predicate`], which evaluates pairs of rows.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,22 +32,24 @@
 //!   exactly. All NaNs are equal to each other and greater than every number, and -0.0 equals 0.0. A decimal column
 //!   cannot be compared with a float column.
 //! - **Literals** take the type of the other operand if that type can hold their value, and are compared by value if it
-//!   cannot. Next to a float, a decimal literal becomes the nearest float of that type; next to a decimal, a float literal
-//!   becomes the shortest decimal that reads as that float. In arithmetic, a decimal or float literal never becomes an
-//!   integer. `IN` and `BETWEEN` behave like the comparisons that they abbreviate.
-//! - **Timestamps** compare by instant over all units and zones, but a timestamp with a zone cannot be compared with one
-//!   without. Times and durations compare over all units. A date is its midnight, also next to a timestamp without a zone.
+//!   cannot. Next to a float, a decimal literal becomes the nearest float of that type; next to a decimal, a float
+//!   literal becomes the shortest decimal that reads as that float. In arithmetic, a decimal or float literal never
+//!   becomes an integer. `IN` and `BETWEEN` behave like the comparisons that they abbreviate.
+//! - **Timestamps** compare by instant over all units and zones, but a timestamp with a zone cannot be compared with
+//!   one without. Times and durations compare over all units. A date is its midnight, also next to a timestamp without
+//!   a zone.
 //! - **Text** compares by bytes, whether Utf8, LargeUtf8 or Utf8View, and so do the binary types, FixedSizeBinary
 //!   included. Dictionary and run-end-encoded columns compare by their values.
 //! - **Arithmetic** on integers gives Int64, or UInt64 if both are unsigned and one of them is UInt64; with a float it
-//!   gives Float64; on decimals it follows Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal and
-//!   division by zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution). A null operand gives null.
-//! - **Intervals** are added to timestamps and dates as calendar months first, then as days of 24 hours, then as time. In a
-//!   zone other than UTC or a fixed offset, only hours and smaller units can be added. Differences are durations, which can
-//!   be compared with interval literals without months. A time of day wraps around at midnight.
-//! - **Casts** follow Arrow, with two exceptions: a timestamp is rounded down to a coarser unit also before 1970, and text
-//!   is read as literals are. A value that does not fit is [`Error::Execution`](crate::Error::Execution), or null for
-//!   [`Expr::try_cast`].
+//!   gives Float64; on decimals it follows Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal
+//!   and division by zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution). A null operand
+//!   gives null.
+//! - **Intervals** are added to timestamps and dates as calendar months first, then as days of 24 hours, then as time.
+//!   In a zone other than UTC or a fixed offset, only hours and smaller units can be added. Differences are durations,
+//!   which can be compared with interval literals without months. A time of day wraps around at midnight.
+//! - **Casts** follow Arrow, with two exceptions: a timestamp is rounded down to a coarser unit also before 1970, and
+//!   text is read as literals are. A value that does not fit is [`Error::Execution`](crate::Error::Execution), or null
+//!   for [`Expr::try_cast`].
 
 mod arithmetic;
 mod bind;

@@ -103,8 +103,8 @@ impl Predicate {
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the number, types or lengths of the columns are not those asked for;
-    /// [`Error::Execution`](crate::Error::Execution) for division by zero, overflow, and casts that do not fit, whichever
-    /// operand of `AND` or `OR` they are in.
+    /// [`Error::Execution`](crate::Error::Execution) for division by zero, overflow, and casts that do not fit,
+    /// whichever operand of `AND` or `OR` they are in.
     pub fn evaluate(&self, columns: &[ArrayRef], rows: usize) -> Result<BooleanArray> {
         let columns: Vec<Value> = columns.iter().map(|array| Value { array: array.clone(), scalar: false }).collect();
         self.evaluate_values(&columns, rows)

@@ -1,7 +1,7 @@
 //! Dates, times, timestamps, durations and intervals as text, over the whole range of their literals.
 //!
-//! The number of digits after the decimal point of the seconds says the unit: 0, 3, 6 or 9 digits. Reading what was written
-//! gives the same literal.
+//! The number of digits after the decimal point of the seconds says the unit: 0, 3, 6 or 9 digits. Reading what was
+//! written gives the same literal.
 
 use std::fmt::{self, Formatter};
 
@@ -15,7 +15,8 @@ pub(super) const NANOS: i128 = 1_000_000_000;
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i128) -> (i128, i128, i128) {
-    // Eras of 400 years that begin on 1 March 0000; after Howard Hinnant's "chrono-compatible low-level date algorithms".
+    // Eras of 400 years that begin on 1 March 0000; after Howard Hinnant's "chrono-compatible low-level date
+    // algorithms".
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -131,7 +132,8 @@ fn date_prefix(text: &str) -> Option<(i128, &str)> {
     (civil(days) == (sign * year, month, day)).then_some((days, text))
 }
 
-/// Reads `01:02`, `01:02:03` or `01:02:03.` with up to nine digits; returns the time, its unit and the rest of the text.
+/// Reads `01:02`, `01:02:03` or `01:02:03.` with up to nine digits; returns the time, its unit and the rest of the
+/// text.
 fn time_prefix(text: &str) -> Option<(i128, TimeUnit, &str)> {
     let (hour, text) = digits(text, 1)?;
     let (minute, text) = digits(text.strip_prefix(':')?, 2)?;
@@ -236,8 +238,8 @@ pub(super) fn parse_duration(text: &str) -> Option<Literal> {
     Some(Literal::Duration { value: value.parse().ok()?, unit })
 }
 
-/// Reads `1 year 2 months -3 days 4.5 hours 01:02:03`: the sum of numbers with units. `unit` is the unit of a last number that
-/// has none.
+/// Reads `1 year 2 months -3 days 4.5 hours 01:02:03`: the sum of numbers with units. `unit` is the unit of a last
+/// number that has none.
 pub(super) fn parse_interval(text: &str, unit: Option<&str>) -> Option<Literal> {
     let (mut months, mut days, mut nanos) = (0i128, 0i128, 0i128);
     let mut words = text.split_whitespace().peekable();
@@ -285,8 +287,8 @@ pub(super) fn parse_interval(text: &str, unit: Option<&str>) -> Option<Literal> 
     })
 }
 
-/// A number without a sign, as a whole number and the power of ten to divide it by. At most 19 digits before the decimal point
-/// and 9 after it.
+/// A number without a sign, as a whole number and the power of ten to divide it by. At most 19 digits before the
+/// decimal point and 9 after it.
 fn decimal(text: &str) -> Option<(i128, i128)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.len() > 19 || fraction.len() > 9 || whole.len() + fraction.len() == 0 {

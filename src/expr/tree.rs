@@ -110,7 +110,8 @@ pub enum ArithmeticOp {
     Rem,
 }
 
-/// An expression over the columns of both sides. Two expressions are equal if their trees are; `a = b` and `b = a` are not.
+/// An expression over the columns of both sides. Two expressions are equal if their trees are; `a = b` and `b = a` are
+/// not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Expr {
@@ -187,7 +188,8 @@ pub enum Expr {
     },
 }
 
-/// Methods that build larger expressions. The operators `+ - * / %`, unary `-` and `!` build arithmetic, negatives and `NOT`.
+/// Methods that build larger expressions. The operators `+ - * / %`, unary `-` and `!` build arithmetic, negatives and
+/// `NOT`.
 ///
 /// ```
 /// use prejoin::expr::{build, lit, probe};
@@ -464,8 +466,8 @@ impl Expr {
         deepest
     }
 
-    /// The expression and all below it, parents first, left to right. Uses a list instead of recursion, so that a deep tree
-    /// needs no more of the stack than a flat one.
+    /// The expression and all below it, parents first, left to right. Uses a list instead of recursion, so that a deep
+    /// tree needs no more of the stack than a flat one.
     fn walk(&self) -> impl Iterator<Item = &Expr> {
         let mut todo = vec![self];
         std::iter::from_fn(move || {

@@ -73,7 +73,8 @@ pub(super) fn type_of(name: &str, parameters: &[i64]) -> Option<DataType> {
     }
 }
 
-/// The type that Arrow's own name stands for, such as `LargeUtf8` or `Timestamp(ns, "UTC")`, if values can be cast to it.
+/// The type that Arrow's own name stands for, such as `LargeUtf8` or `Timestamp(ns, "UTC")`, if values can be cast to
+/// it.
 pub(super) fn arrow_type(text: &str) -> Option<DataType> {
     // Arrow's parser recurses at parentheses, so the depth has to be limited here.
     if text.len() > 200 || text.matches('(').count() > 2 {

@@ -1,8 +1,8 @@
 //! Conditions as SQL text.
 //!
-//! `sqlparser` cuts the text into tokens ([`parser`]). The grammar is written here, because a chain of a hundred thousand
-//! terms has to be read in a loop rather than on the stack, and because every error names the place in the text:
-//! [`operators`] combines operands, [`operands`] reads a column, a constant, a cast or its type.
+//! `sqlparser` cuts the text into tokens ([`parser`]). The grammar is written here, because a chain of a hundred
+//! thousand terms has to be read in a loop rather than on the stack, and because every error names the place in the
+//! text: [`operators`] combines operands, [`operands`] reads a column, a constant, a cast or its type.
 
 mod number;
 mod operands;
@@ -26,8 +26,9 @@ pub(super) use parser::is_reserved;
 const MAX_LENGTH: usize = 1 << 20;
 
 impl Expr {
-    /// Reads an SQL condition. Columns are written `build.x`, `probe.y` or `"build"."my x"`; plain `x` stands for the column
-    /// of the only side that has one, which [`bind`](Self::bind) looks up. `docs/predicates.md` describes the language.
+    /// Reads an SQL condition. Columns are written `build.x`, `probe.y` or `"build"."my x"`; plain `x` stands for the
+    /// column of the only side that has one, which [`bind`](Self::bind) looks up. `docs/predicates.md` describes the
+    /// language.
     ///
     /// ```
     /// use prejoin::expr::{Expr, build, lit, probe};
@@ -42,8 +43,8 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) with line, column and the text of the line, if the text is not a condition of this
-    /// language, names an unknown type, or is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
+    /// [`Error::Plan`](crate::Error::Plan) with line, column and the text of the line, if the text is not a condition
+    /// of this language, names an unknown type, or is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     pub fn parse_sql(sql: &str) -> Result<Expr> {
         let text: Arc<str> = sql.into();
         if sql.len() > MAX_LENGTH {

@@ -73,7 +73,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a number with `sign` before it: an integer, a decimal if it has a decimal point, a float if it has an exponent.
+    /// Reads a number with `sign` before it: an integer, a decimal if it has a decimal point, a float if it has an
+    /// exponent.
     fn number(&mut self, sign: &str) -> Result<Read> {
         let at = self.here();
         let Token::Number(digits, false) = self.take() else { return Err(at.error("a number must not have a suffix")) };

@@ -8,7 +8,8 @@ use crate::expr::like::with_our_escape;
 use crate::expr::literal::Literal;
 use crate::expr::tree::{ArithmeticOp, CompareOp, Expr, MAX_DEPTH};
 
-/// The deepest nesting of operands and parentheses. A tree of [`MAX_DEPTH`] levels fits, even with parentheses everywhere.
+/// The deepest nesting of operands and parentheses. A tree of [`MAX_DEPTH`] levels fits, even with parentheses
+/// everywhere.
 const MAX_NESTING: usize = 2 * MAX_DEPTH + 2;
 
 /// How tightly an operator binds, the loosest level first.
@@ -35,8 +36,8 @@ struct Open {
     compared: bool,
 }
 
-/// What is done with an operand once it is read; this holds the operands before it. A list of these replaces recursion, so that
-/// a deep text needs no more of the stack than a flat one.
+/// What is done with an operand once it is read; this holds the operands before it. A list of these replaces recursion,
+/// so that a deep text needs no more of the stack than a flat one.
 pub(super) enum Then {
     Whole,
     Not,

@@ -211,8 +211,8 @@ fn hostile_texts_are_refused_or_read() {
     assert_eq!(parse(&deepest.to_string()), deepest);
 }
 
-/// B3: every condition that is accepted is read, bound, evaluated, written, copied, compared and dropped on a small stack; every
-/// other is refused there. Chains are flat however long.
+/// B3: every condition that is accepted is read, bound, evaluated, written, copied, compared and dropped on a small
+/// stack; every other is refused there. Chains are flat however long.
 #[test]
 fn the_deepest_conditions_need_little_stack() {
     const STACK: usize = 64 << 10;
