@@ -281,7 +281,7 @@ def test_casts_to_a_coarser_unit_round_down(how: str) -> None:
         days = [count // per_second[fine] // 86_400 for count in counts]
         x, y = pa.array(counts, pa.timestamp(fine)), pa.array(days, pa.int32()).cast(pa.date32())
         assert truth('x::date = y and x::"Date64" = y', x=x, y=y) == [True] * len(counts)
-    # A date in milliseconds that is no midnight.
+    # A Date64 that is not at midnight.
     x = pa.Array.from_buffers(pa.date64(), 3, [None, pa.py_buffer(np.array([-86_400_001, -1, 86_400_001], "<i8"))])
     y = pa.array([-2, -1, 1], pa.int32()).cast(pa.date32())
     assert truth("x::date = y", x=x, y=y) == [True] * 3

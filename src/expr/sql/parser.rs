@@ -89,7 +89,7 @@ impl<'a> Parser<'a> {
         TextPosition::new(self.text, start.line, start.column)
     }
 
-    /// An error that says what may stand at this place, and what stands there.
+    /// An error that says what is allowed at this place and what was found.
     pub(super) fn expected(&self, what: &str) -> Error {
         let found = match self.peek() {
             Token::EOF => "the end of the text".to_owned(),

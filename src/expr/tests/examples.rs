@@ -1,4 +1,4 @@
-//! Edges that random conditions seldom meet.
+//! Edge cases that random conditions seldom reach.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::expr::*;
 
 #[test]
-fn plan_errors_say_what_is_there() {
+fn plan_errors_name_columns_types_and_operation() {
     let build_schema = schema(&[
         ("v", DataType::Int64),
         ("d", DataType::Decimal128(9, 2)),
@@ -53,12 +53,12 @@ fn plan_errors_say_what_is_there() {
         let got = error(expr);
         assert!(got.starts_with("Plan error: ") && got.contains(text), "{got}");
     }
-    // A nested column still has nulls to ask for.
+    // A nested column can be tested for null.
     assert!(probe("l").is_null().bind(&build_schema, &probe_schema).is_ok());
 }
 
 #[test]
-fn a_literal_compares_by_value_whatever_the_column_holds() {
+fn a_literal_compares_by_value_even_if_the_type_cannot_hold_it() {
     let ints: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(i32::MAX), None]));
     let yes = vec![Some(true), Some(true), None];
     for literal in [lit(3_000_000_000i64), lit(i128::MAX), lit(3e9), lit(1e300), lit(f64::NAN), lit(2147483647.5)] {
@@ -67,7 +67,7 @@ fn a_literal_compares_by_value_whatever_the_column_holds() {
     }
     assert_eq!(run(build("a").eq(lit(1.0)), longs(&[1]), longs(&[0])).unwrap(), [Some(true)]);
     assert_eq!(run(build("a").eq(lit(1.5)), longs(&[1]), longs(&[0])).unwrap(), [Some(false)]);
-    // Beside a decimal a float is what it prints as; beside a float a decimal is the float it reads as.
+    // Next to a decimal, a float is the decimal that it is printed as; next to a float, a decimal is the nearest float.
     let cents: ArrayRef = Arc::new(Decimal128Array::from(vec![310, 10]).with_precision_and_scale(9, 2).unwrap());
     assert_eq!(run(build("a").eq(lit(3.1)), cents.clone(), cents.clone()).unwrap(), [Some(true), Some(false)]);
     assert_eq!(run(build("a").lt(lit(1e70)), cents.clone(), cents.clone()).unwrap(), [Some(true), Some(true)]);
@@ -83,7 +83,7 @@ fn a_literal_compares_by_value_whatever_the_column_holds() {
 }
 
 #[test]
-fn decimals_order_beyond_the_range_of_the_finer_scale() {
+fn decimals_compare_beyond_the_range_of_the_finer_scale() {
     let coarse: ArrayRef =
         Arc::new(Decimal128Array::from(vec![i128::MAX, i128::MIN, 0, 1]).with_precision_and_scale(38, 0).unwrap());
     let fine: ArrayRef =
@@ -118,13 +118,13 @@ fn constants_give_a_result_for_every_pair() {
     assert_eq!(eval(lit(1).eq(lit(None::<i32>)), 2).unwrap(), [None; 2]);
     assert_eq!(eval(Expr::And(vec![]), 2).unwrap(), [Some(true); 2]);
     assert_eq!(eval(Expr::Or(vec![]), 2).unwrap(), [Some(false); 2]);
-    // Zero division is an error on pairs only.
+    // Division by zero is an error only if there is a pair.
     assert_eq!(eval((lit(1) / lit(0)).eq(lit(1)), 0).unwrap(), []);
     assert!(matches!(eval((lit(1) / lit(0)).eq(lit(1)), 1), Err(Error::Execution(_))));
 }
 
 #[test]
-fn arithmetic_truncates_and_fails_loudly() {
+fn arithmetic_truncates_and_reports_overflow_and_division_by_zero() {
     let sevens = longs(&[7, -7]);
     let twos = longs(&[2, 2]);
     assert_eq!(
@@ -152,11 +152,11 @@ fn arithmetic_truncates_and_fails_loudly() {
         let error = run(overflow.gt(lit(1)), a, b).unwrap_err().to_string();
         assert!(error.starts_with(&format!("Execution error: {text} does not fit its type, Int64")), "{error}");
     }
-    // Null divided by zero is null, also among floats.
+    // Null divided by zero is null, for floats as well.
     let holes: ArrayRef = Arc::new(Float64Array::from(vec![None, Some(1.0)]));
     let divisors: ArrayRef = Arc::new(Float64Array::from(vec![Some(0.0), Some(2.0)]));
     assert_eq!(run((build("a") / probe("b")).gt(lit(0)), holes, divisors).unwrap(), [None, Some(true)]);
-    // Decimals and unsigned integers keep their own arithmetic.
+    // Arithmetic on decimals and on unsigned integers keeps their types.
     let cents: ArrayRef = Arc::new(Decimal128Array::from(vec![150, 25]).with_precision_and_scale(9, 2).unwrap());
     assert_eq!(run((build("a") + lit(0.5)).eq(lit(2)), cents.clone(), cents).unwrap(), [Some(true), Some(false)]);
     assert_eq!(
@@ -166,7 +166,7 @@ fn arithmetic_truncates_and_fails_loudly() {
 }
 
 #[test]
-fn evaluate_refuses_columns_other_than_asked() {
+fn evaluate_refuses_other_columns_than_it_asked_for() {
     let predicate = build("a").lt(lit(1)).bind(&schema(&[("a", DataType::Int64)]), &schema(&[])).unwrap();
     let short: ArrayRef = Arc::new(Int32Array::from(vec![1]));
     for columns in [vec![], vec![longs(&[1, 2])], vec![short]] {
@@ -175,7 +175,7 @@ fn evaluate_refuses_columns_other_than_asked() {
 }
 
 #[test]
-fn text_of_expressions() {
+fn expressions_are_written_as_sql() {
     let (a, b) = (|| build("a"), || probe("b c"));
     let second =
         |zone: Option<&str>| lit(Literal::Timestamp { value: 0, unit: TimeUnit::Second, zone: zone.map(Into::into) });
@@ -212,9 +212,9 @@ fn sql(text: &str, a: &ArrayRef, b: &ArrayRef) -> Result<Vec<Option<bool>>> {
     run(Expr::parse_sql(text)?, a.clone(), b.clone())
 }
 
-/// B3: dates, times and timestamps plus and minus spans, and their differences, over units and zones.
+/// B3: dates, times and timestamps plus and minus durations and intervals, and their differences, over units and zones.
 #[test]
-fn spans_of_time() {
+fn arithmetic_on_dates_and_times() {
     const DAY: i64 = 86_400;
     let empty = Arc::new(NullArray::new(1)) as ArrayRef;
     let months = |months, days, nanos| IntervalMonthDayNanoType::make_value(months, days, nanos);
@@ -233,7 +233,7 @@ fn spans_of_time() {
     let far: ArrayRef = Arc::new(Date32Array::from(vec![2_932_896]));
     let (plain, utc) = (seconds(None), seconds(Some("UTC")));
     for (text, a, b) in [
-        // 1970-01-31
+        // The dates and timestamps are on 1970-01-31.
         ("a + interval '1 month' = timestamp '1970-02-28'", &plain, &empty),
         ("a - interval '1 month' = timestamp '1969-12-31 00:00:00.000'", &plain, &empty),
         ("interval '1 day' + a = timestamp '1970-02-01'", &plain, &empty),
@@ -295,7 +295,7 @@ fn spans_of_time() {
     }
 }
 
-/// B3: casts say what failed, TRY_CAST gives null; both on the rows that are there.
+/// B3: the error of a cast names what failed; TRY_CAST gives null instead.
 #[test]
 fn casts() {
     let text: ArrayRef = Arc::new(StringArray::from(vec![Some("12"), Some("x"), None]));
@@ -314,7 +314,7 @@ fn casts() {
     assert_eq!(sql("a::decimal(9, 2) / 3 > 99.99", &longs, &longs).unwrap(), [Some(false), Some(true)]);
 }
 
-/// B3: a sign that has no room is an error, on rows that are there.
+/// B3: a negative that its type cannot hold is an error.
 #[test]
 fn negatives() {
     let least: ArrayRef = Arc::new(Int64Array::from(vec![Some(i64::MIN), None]));
@@ -326,7 +326,7 @@ fn negatives() {
     assert_eq!(sql("-a = 0 or -a = 1.5", &floats, &floats).unwrap(), [Some(true), Some(true)]);
 }
 
-/// B3: a pattern may be a constant, a column, or null, and text of any layout.
+/// B3: a pattern may be a constant, a column or null, and text of any layout.
 #[test]
 fn patterns_over_columns() {
     let words = [Some("abc"), Some("aXc"), None, Some("ab%")];

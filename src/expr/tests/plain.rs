@@ -20,14 +20,15 @@ pub(super) enum Plain {
     Bool(bool),
     Text(&'static str),
     Bytes(&'static [u8]),
-    /// Seconds and below as for numbers, of the kind given: time, duration, timestamp, timestamp with a zone.
+    /// `raw / 10^scale` seconds. The first number is the kind: 0 time, 1 duration, 2 timestamp, 3 timestamp with a
+    /// zone.
     Clock(u8, i128, u32),
     Days(i32),
 }
 use Plain::*;
 
 pub(super) fn order(a: Plain, b: Plain) -> Ordering {
-    // Every float of the tests is whole once multiplied by this.
+    // Every float in the tests, multiplied by this, is a whole number.
     const UNIT: f64 = 1_048_576.0;
     match (a, b) {
         (Number(x, s), Number(y, t)) | (Clock(_, x, s), Clock(_, y, t)) => {
@@ -65,7 +66,7 @@ pub(super) fn compared(op: CompareOp, left: Option<Plain>, right: Option<Plain>)
     })
 }
 
-/// Column types of the tests, in families that compare with each other, with values for each.
+/// The column types of the tests with values for each, in families of types that can be compared with each other.
 pub(super) fn families() -> Vec<Vec<(DataType, Vec<Plain>)>> {
     use DataType::*;
     let whole = |values: &[i128], scale| values.iter().map(|&v| Number(v, scale)).collect::<Vec<_>>();
@@ -130,7 +131,7 @@ pub(super) fn families() -> Vec<Vec<(DataType, Vec<Plain>)>> {
     ]
 }
 
-/// All column types with their family; even ones go to the build side, odd ones to the probe side.
+/// All column types with their family. Those at even positions are build columns, the others probe columns.
 pub(super) fn all_types() -> Vec<(usize, DataType, Vec<Plain>)> {
     let families = families().into_iter().enumerate();
     families.flat_map(|(family, types)| types.into_iter().map(move |(t, pool)| (family, t, pool))).collect()
@@ -214,7 +215,7 @@ pub(super) fn literal(value: Plain) -> Literal {
     }
 }
 
-/// A condition of the tests, which both sides of the comparison are made from.
+/// A condition of the tests. The expression and the plain evaluation are both made from it.
 #[derive(Debug, Clone)]
 pub(super) enum Test {
     Compare(CompareOp, Operand, Operand),
@@ -231,7 +232,7 @@ pub(super) enum Test {
 
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
-    /// Index into `all_types`.
+    /// The position in `all_types`.
     Column(usize),
     Value(Option<Plain>),
     Arithmetic(ArithmeticOp, Box<Operand>, Box<Operand>),
@@ -247,7 +248,7 @@ impl Operand {
         }
     }
 
-    /// The value of one row, or that there is none because it fails.
+    /// The value in one row, or `Err` if computing it fails.
     pub(super) fn plain(&self, row: &[Option<Plain>]) -> Result<Option<Plain>, ()> {
         Ok(match self {
             Operand::Column(i) => row[*i],

@@ -33,11 +33,11 @@ fn operand_of(family: usize) -> impl Strategy<Value = Operand> {
 
 fn comparison() -> impl Strategy<Value = Test> {
     use ArithmeticOp::*;
-    // Families 0 to 2 are integers, floats, decimals; decimals meet integers, integers meet floats.
+    // Families 0 to 2 are integers, floats and decimals. Integers are also compared with floats and with decimals.
     let mixed = proptest::sample::select(vec![(0, 1), (1, 0), (0, 2), (2, 0)]);
     let pair = prop_oneof![2 => (0..families().len()).prop_map(|f| (f, f)), 1 => mixed]
         .prop_flat_map(|(l, r)| (operand_of(l), operand_of(r)));
-    // Int8, Int32, Int64 and small literals: what computes in Int64.
+    // Int8, Int32, Int64 and small literals, whose arithmetic is that of Int64.
     let integer = || {
         prop_oneof![(0usize..3).prop_map(Operand::Column), (-2i128..4).prop_map(|v| Operand::Value(Some(Number(v, 0))))]
     };
@@ -69,7 +69,7 @@ fn condition() -> impl Strategy<Value = Test> {
     })
 }
 
-/// Rows of picks: for each column a number that chooses from its pool, or null.
+/// Rows in which each column has a number that picks one of its values, or null.
 fn rows() -> impl Strategy<Value = Vec<Vec<Option<usize>>>> {
     let row = proptest::collection::vec(proptest::option::weighted(0.85, any::<usize>()), all_types().len());
     proptest::collection::vec(row, 0..12)
@@ -86,9 +86,9 @@ fn schemas() -> (SchemaRef, SchemaRef) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// S37: three-valued over every type, null and error as a plain evaluation row by row has them.
+    /// S37: over every type, the same true, false, null and error as a plain evaluation row by row.
     #[test]
-    fn evaluates_as_row_by_row(test in condition(), picks in rows()) {
+    fn equals_a_plain_evaluation_row_by_row(test in condition(), picks in rows()) {
         let types = all_types();
         let pick = |row: &Vec<Option<usize>>| -> Vec<Option<Plain>> {
             row.iter().zip(&types).map(|(pick, (_, _, pool))| pick.map(|p| pool[p % pool.len()])).collect()
@@ -114,9 +114,9 @@ proptest! {
     }
 }
 
-/// B3: beside every type each constant is the same to `=`, to `IN` and to `BETWEEN`, also where it is refused.
+/// B3: for every type and every constant, `IN` and `BETWEEN` give what `=` gives, also if it is refused.
 #[test]
-fn lists_and_ranges_take_constants_as_comparisons_do() {
+fn lists_and_ranges_treat_constants_like_comparisons() {
     let types = all_types();
     let half = DataType::Float16;
     let halves = families()[1][0].1.clone();

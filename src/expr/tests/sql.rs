@@ -1,4 +1,5 @@
-//! SQL text: what it means, that what is written reads as the same, and that no text does harm.
+//! SQL text: what it means, that a written expression is read again as the same one, and that hostile texts are
+//! refused.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// B3: each construct, with the precedence of SQL.
+/// B3: every construct of the language, with the precedence of SQL.
 #[test]
 fn reads_the_language() {
     let (a, b, x) = (|| build("a"), || probe("b"), || parse("x"));
@@ -80,7 +81,7 @@ fn reads_the_language() {
     }
 }
 
-/// B3: an error says what and where.
+/// B3: an error says what is wrong and where.
 #[test]
 fn refuses_with_a_place() {
     for (text, message, line, column) in [
@@ -120,7 +121,7 @@ fn refuses_with_a_place() {
     assert!(shown.ends_with("\n      and foo.b = 2\n          ^"), "{shown}");
 }
 
-/// B3: what only the schemas can tell has its place in the text too.
+/// B3: errors that need the schemas name the place in the text as well.
 #[test]
 fn columns_and_types_are_refused_with_a_place() {
     let schema = |fields: &[(&str, DataType)]| {
@@ -169,7 +170,7 @@ fn columns_and_types_are_refused_with_a_place() {
     }
 }
 
-/// Long chains are a loop, nesting has its bound, and nothing overflows a stack of two MiB.
+/// Long chains are read in a loop, nesting is limited, and nothing overflows the stack.
 #[test]
 fn hostile_texts_are_refused_or_read() {
     let depth = 100_000;
@@ -201,9 +202,9 @@ fn hostile_texts_are_refused_or_read() {
     }
     let Expr::Or(terms) = parse(&format!("a = 0{}", " or a = 1".repeat(depth))) else { panic!("a chain is flat") };
     assert_eq!(terms.len(), depth + 1);
-    // Strings hold what is between their quotes.
+    // A string may hold any characters.
     assert_eq!(parse("a = '\0\u{1f600}''\n'"), parse("a").eq(lit("\0\u{1f600}'\n")));
-    // The deepest tree that binds is read again.
+    // The deepest tree that can be bound is written and read again.
     let deepest = (0..MAX_DEPTH - 2).fold(build("a"), |e, _| -(e + lit(1)).is_null().not());
     assert!(Expr::parse_sql(&deepest.to_string()).is_err());
     let deepest = (0..MAX_DEPTH - 1).fold(build("a"), |e, i| if i % 2 == 0 { lit(1) - e } else { -e });
@@ -211,8 +212,8 @@ fn hostile_texts_are_refused_or_read() {
     assert_eq!(parse(&deepest.to_string()), deepest);
 }
 
-/// B3: every condition that is accepted is read, bound, evaluated, written, copied, compared and dropped on a small
-/// stack; every other is refused there. Chains are flat however long.
+/// B3: with a small stack, a condition is either refused, or it can be read, bound, evaluated, written, copied,
+/// compared and dropped. Chains are flat, however long.
 #[test]
 fn the_deepest_conditions_need_little_stack() {
     const STACK: usize = 64 << 10;
@@ -419,7 +420,7 @@ fn expression() -> impl Strategy<Value = Expr> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// B3: what is written reads as the same expression.
+    /// B3: reading a written expression gives the same expression.
     #[test]
     fn written_text_reads_as_the_same(expr in expression()) {
         let text = expr.to_string();
@@ -427,7 +428,7 @@ proptest! {
         prop_assert_eq!(read.as_ref().ok(), Some(&expr), "{}: {:?}", text, read);
     }
 
-    /// No text does harm; what is read can be written and read again.
+    /// Any text is refused or read; what was read can be written and read again.
     #[test]
     fn any_text_is_read_or_refused(
         words in proptest::collection::vec(prop_oneof![
