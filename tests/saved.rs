@@ -716,7 +716,7 @@ fn mapped_bytes_are_charged_once() {
 /// Fingerprints differ if rows, duplicates, nulls, schema, keys or null equality differ; order and encoding do not
 /// matter.
 #[test]
-fn fingerprints_depend_on_the_contents() {
+fn fingerprints_tell_contents() {
     let of =
         |columns: Vec<ArrayRef>, keys, nulls| prepare(columns, keys, nulls, Config::default()).fingerprint().unwrap();
     let nothing = NullEquality::NullEqualsNothing;

@@ -71,7 +71,7 @@ pub(super) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     if unit_scale(a) >= unit_scale(b) { a } else { b }
 }
 
-/// The decimal scale of a unit of time, relative to a second.
+/// Decimal digits after the point of seconds.
 pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
     match unit {
         TimeUnit::Second => 0,

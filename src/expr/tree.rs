@@ -511,7 +511,7 @@ impl Expr {
         }
     }
 
-    /// Whether a column is named by position. Positions change when columns are left out of a side.
+    /// Whether some column is named by its position, which changes where columns are left out.
     #[cfg(feature = "python")]
     pub(crate) fn has_positions(&self) -> bool {
         self.walk().any(|expr| matches!(expr, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. })))
