@@ -1,4 +1,4 @@
-"""Fixtures that more than one file needs."""
+"""Fixtures that several files use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def flights_data() -> dict[str, pa.Table]:
 
 @pytest.fixture
 def pool() -> Iterator[prejoin.MemoryPool]:
-    """A pool that must be empty again when the test has let go of everything (S20)."""
+    """A pool that must be empty after the test, when all its objects are gone (S20)."""
     pool = prejoin.MemoryPool(1 << 30)
     yield pool
     gc.collect()
