@@ -198,7 +198,7 @@ pub(crate) struct Input {
     hit: usize,
     /// Build rows of that hit which are entries already.
     taken: usize,
-    /// The first probe row that is no entry yet.
+    /// The first probe row that has not become an entry yet.
     row: usize,
     /// The first probe row that was not looked up yet.
     looked_up: usize,
