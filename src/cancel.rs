@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A shared stop signal, polled by every long loop at least every 10 ms. The default one never fires and costs nothing.
+/// A shared cancel signal, polled by every long loop at least every 10 ms. The default one never fires and costs nothing.
 ///
-/// Once it fired it stays so, on every clone and thread.
+/// Once it has fired it stays fired, on every clone and thread.
 #[derive(Clone, Default)]
 pub struct Cancel(Option<Arc<Inner>>);
 
@@ -26,7 +26,7 @@ impl Cancel {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: None })))
     }
 
-    /// A signal that also asks `hook` at each poll; the hook's error ends the work, and later polls no longer ask it.
+    /// A signal that also calls `hook` at each poll. The hook's error ends the work, and the hook is not called again.
     pub fn with_hook(hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: Some(Box::new(hook)) })))
     }
@@ -38,7 +38,10 @@ impl Cancel {
         }
     }
 
-    /// Returns the hook's error where the hook asks the work to stop now, [`Error::Cancelled`] where that was asked before.
+    /// Fails where the work should stop.
+    ///
+    /// # Errors
+    /// The hook's error the first time that the hook fails, [`Error::Cancelled`] from then on and after [`cancel`](Self::cancel).
     #[inline]
     pub fn check(&self) -> Result<()> {
         match &self.0 {

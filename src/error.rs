@@ -17,9 +17,9 @@ pub enum Error {
     ResourcesExhausted(String),
     /// The data or its producer failed while the work ran.
     Execution(String),
-    /// A size that no type or machine holds: of a column, a batch, or a copy.
+    /// A size that does not fit an offset type or memory: of a column, a batch, an index or a copy.
     Overflow(String),
-    /// A saved build whose bytes are not those that were written.
+    /// A saved or shared build whose bytes are not those that were written.
     Damaged(String),
     /// A valid request that this version does not support.
     NotSupported(String),

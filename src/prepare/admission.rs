@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use crate::columns::copy_size::{Part, SMALL_ALLOCATION, grow, overflow, visit};
+use crate::columns::copy_size::{CopyPart, SMALL_ALLOCATION, grow, overflow, visit};
 pub use crate::columns::copy_size::{copy_bound, sliced_size};
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
@@ -31,7 +31,7 @@ pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, ret
 }
 
 /// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to
-/// keep (S15).
+/// keep.
 ///
 /// `extents` are the known allocations of a foreign batch; a buffer outside of them counts with its own capacity.
 pub(crate) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Result<bool> {
@@ -39,7 +39,7 @@ pub(crate) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Re
     let mut allocations: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for column in batch.columns() {
         visit(&column.to_data(), &mut |part| {
-            let Part::Buffer(buffer, bytes) = part else { return Ok(()) };
+            let CopyPart::Buffer(buffer, bytes) = part else { return Ok(()) };
             let address = buffer.as_ptr() as usize;
             let (start, size) = match extents.iter().find(|extent| extent.contains(&address)) {
                 Some(extent) => (extent.start, extent.len()),

@@ -24,7 +24,7 @@ use crate::columns::{names, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::join::{JoinType, Validate};
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild};
 use crate::probe::{ProbePlan, few_batches};
 use crate::run::{HashJoin, RunOptions};
@@ -315,7 +315,7 @@ fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) 
     }
     let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
     let pool = PyMemoryPool::resolve(None);
-    let collector = Collector::new(spec, &pool, Config::default(), interruptible());
+    let collector = Collector::new(spec, &pool, PrepareOptions::default(), interruptible());
     Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
 }
 

@@ -19,7 +19,7 @@ use crate::join::Output;
 use crate::join::Validate;
 use crate::join::{JoinType, PartitionMode};
 use crate::memory::{MemoryPool, Pool};
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, LeasedColumns, NullEquality, PreparedBuild, check_equality};
 use crate::probe::Claim;
 use crate::probe::KeyReader;
@@ -147,14 +147,14 @@ pub struct RunOptions {
     /// Pays for builds and visited bits of this run. Default an unlimited pool.
     pub pool: Arc<dyn Pool>,
     /// Choices for builds of this run.
-    pub config: Config,
+    pub config: PrepareOptions,
     /// Asks the run to stop.
     pub cancel: Cancel,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        let (config, cancel) = (Config::default(), Cancel::default());
+        let (config, cancel) = (PrepareOptions::default(), Cancel::default());
         Self { batch_size: 8192, pool: Arc::new(MemoryPool::unlimited()), config, cancel }
     }
 }
@@ -170,7 +170,7 @@ impl Default for RunOptions {
 /// # // S49: this example runs as a doctest.
 /// use std::sync::Arc;
 /// use arrow_array::{record_batch, RecordBatch};
-/// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
+/// use prejoin::{BatchStream, PrepareOptions, HashJoin, MemoryPool, Pool, RunOptions, Source};
 ///
 /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
 /// let events = record_batch!(("id", Int64, [2, 3, 2]), ("at", Int32, [10, 20, 30]))?;
@@ -179,7 +179,7 @@ impl Default for RunOptions {
 /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
 /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
 /// let snapshot = BatchStream::from_batches(users.schema(), vec![users]);
-/// let prepared = join.prepare_build(snapshot, &pool, Config::default())?;
+/// let prepared = join.prepare_build(snapshot, &pool, PrepareOptions::default())?;
 ///
 /// // ... attach to any number of joins, each with its own probe.
 /// let source = Source::from_batches(events.schema(), vec![vec![events]]);
@@ -423,7 +423,7 @@ impl HashJoin {
         &self,
         input: BatchStream,
         pool: &Arc<dyn Pool>,
-        config: Config,
+        config: PrepareOptions,
     ) -> Result<Arc<PreparedBuild>> {
         let mut collector = self.collector(input.schema(), pool, config, Cancel::default())?;
         feed(&mut collector, input, |_| ())?;
@@ -435,7 +435,7 @@ impl HashJoin {
         &self,
         input: &SchemaRef,
         pool: &Arc<dyn Pool>,
-        config: Config,
+        config: PrepareOptions,
         cancel: Cancel,
     ) -> Result<Collector> {
         self.validate()?;
