@@ -782,7 +782,7 @@ fn a_shared_build_opens_through_its_handle() {
             .is_err()
     );
     let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap_err();
-    assert!(matches!(wrong, Error::Execution(_)), "{wrong:?}");
+    assert!(matches!(wrong, Error::Damaged(_)), "{wrong:?}");
     drop(shared);
     // The build outlives all handles.
     drop(attached);

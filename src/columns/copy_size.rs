@@ -1,4 +1,4 @@
-//! How many bytes must be granted before rows are copied, and what is given back once they are.
+//! How many bytes a copy of rows may take, for asking a pool before the copy is made.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
@@ -58,7 +58,7 @@ pub(crate) fn gather_bound(column: &ArrayRef) -> Result<usize> {
 const CHOSEN: usize = 72;
 
 /// Bytes that concatenating `arrays` may allocate: the sliced size of each, a validity bitmap for each that has none
-/// (another may force one), and once the padding of each output buffer. Children count alike; the values of a dictionary
+/// (another may force one), and once the padding of each output buffer. Children are counted the same way; the values of a dictionary
 /// that neighbours share count once.
 pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
     let mut total = 0;
@@ -79,15 +79,15 @@ pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
     Ok(total)
 }
 
-/// What [`visit`] meets.
+/// What [`visit`] finds.
 pub(crate) enum CopyPart<'a> {
     /// A buffer and the bytes of it that the visited rows need.
     Buffer(&'a Buffer, usize),
-    /// An array of so many rows without validity bitmap.
+    /// An array without validity bitmap, of this number of rows.
     NoValidity(usize),
     /// Bytes that concatenation may need besides its result.
     Working(usize),
-    /// An array of so many rows of which some are chosen one by one.
+    /// An array of this number of rows, some of which are chosen one by one.
     Chosen(usize),
 }
 

@@ -24,8 +24,8 @@ pub(crate) trait Rows: Copy {
     /// True where some are missing.
     fn has_none(self) -> bool;
 
-    /// Calls `f` with the first row and the number of rows of each stretch that follows itself, in order; without first row
-    /// where they are missing.
+    /// Calls `f` with the first row and the number of rows of each stretch of rows that follow each other, in order; with
+    /// `None` for a stretch of missing rows.
     fn for_each(self, f: impl FnMut(Option<usize>, usize));
 
     /// The values of `width` bytes each; any value where a row is missing.
@@ -38,7 +38,7 @@ pub(crate) trait Rows: Copy {
     /// the offsets reach.
     fn bytes<O: OffsetSizeTrait>(self, offsets: &[O], values: &[u8]) -> Result<(Buffer, Buffer), usize>;
 
-    /// Which rows are there.
+    /// A set bit for each row that is not missing.
     fn present(self) -> BooleanBuffer {
         let mut bits = BooleanBufferBuilder::new(self.len());
         self.for_each(|start, len| bits.append_n(len, start.is_some()));
@@ -55,7 +55,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// For the children of `field` beneath a row that is null.
+    /// For the children of `field` under a row that is null.
     pub(crate) fn of(field: &FieldRef) -> Self {
         if field.is_nullable() && can_hold_nulls(field.data_type()) { Missing::Null } else { Missing::Any }
     }
@@ -64,7 +64,7 @@ impl Missing {
 /// Whether a copy may share what its rows point to (view data, the values of list views and dictionaries).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Always: the copy is dropped before the column is.
+    /// Always. Only for copies that are dropped before the column.
     Always,
     /// Where the rows point to at least half of what they would keep, and dictionary values.
     MostlyUsed,
@@ -78,7 +78,7 @@ pub(crate) struct How {
     pub(crate) share: Share,
 }
 
-/// Rows of columns of one length, in output order. Each is proven to exist; [`NONE`] gives a null.
+/// Rows in output order, each checked to exist in columns of a known length; [`NONE`] gives a null.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
     rows: &'a [u32],
@@ -90,8 +90,11 @@ pub(crate) struct Selection<'a> {
 }
 
 impl<'a> Selection<'a> {
-    /// Proves that every row is below `len` or [`NONE`]. One pass, so that the copies need no check per value, whatever
+    /// Checks that every row is below `len` or [`NONE`]. One pass, so that the copies need no check per value, whatever
     /// memory the rows came from.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] where one is not.
     pub(crate) fn try_new(rows: &'a [u32], len: usize) -> Result<Self> {
         let first = rows.first().copied().unwrap_or(0);
         let mut apart = 0;
@@ -275,7 +278,7 @@ impl Rows for &Stretches {
 /// The chosen rows of `column`.
 ///
 /// # Errors
-/// [`Error::Internal`] for a column that is shorter than `selection` was proven for, and what [`gather_rows`] fails with.
+/// [`Error::Internal`] for a column that is shorter than `selection` was checked for, and what [`gather_rows`] fails with.
 pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
     gather_shared(column, selection, Share::MostlyUsed)
 }
@@ -285,7 +288,7 @@ pub(crate) fn gather_shared(column: &ArrayRef, selection: Selection<'_>, share: 
     gather_rows(column, selection, How { missing: Missing::Null, share })
 }
 
-/// [`gather`] for a look at the rows that ends before the column does: rows that follow each other are not copied.
+/// [`gather`] for a result that is dropped before the column: rows that follow each other are not copied.
 pub(crate) fn pick(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
     match selection.range() {
         Some(range) => Ok(column.slice(range.start, range.len())),
@@ -411,11 +414,11 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
         if values.is_empty() {
             return Ok(Buffer::from_vec(vec![T::default(); selection.rows.len()]));
         }
-        // SAFETY: row 0 exists. `Selection` proved that every other row is below its length, which is at most that of `values`.
+        // SAFETY: row 0 exists. `Selection` checked that every other row is below its length, which is at most that of `values`.
         let value = |&row: &u32| unsafe { *values.get_unchecked(if row == NONE { 0 } else { row as usize }) };
         return Ok(Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>()));
     }
-    // SAFETY: `Selection` proved that every row is below its length, which is at most that of `values`. In a bench of this loop
+    // SAFETY: `Selection` checked that every row is below its length, which is at most that of `values`. In a bench of this loop
     // alone, a checked copy of 2,048 of 65,536 values took 1.1 to 1.2 times as long.
     let value = |&row: &u32| unsafe { *values.get_unchecked(row as usize) };
     Ok(Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>()))
@@ -571,7 +574,7 @@ mod tests {
 
     /// A row that does not exist is refused before anything is copied, and so is a column that is too short.
     #[test]
-    fn rows_are_proven() {
+    fn rows_are_checked() {
         let short: ArrayRef = Arc::new(PrimitiveArray::<Int64Type>::from(vec![1, 2]));
         for rows in [&[1, 0][..], &[NONE, 1], &[0, 1]] {
             let selection = Selection::try_new(rows, 3).unwrap();

@@ -1,4 +1,4 @@
-//! What is done to Arrow columns, wherever it is needed: made late, gathered, concatenated, measured, brought to key types.
+//! Work on Arrow columns that several folders need: late creation, gathering, concatenation, sizes, bounds, key types, schemas.
 
 pub(crate) mod bounds;
 mod child_range;

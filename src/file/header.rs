@@ -82,7 +82,7 @@ impl Header {
     /// Most bytes of a header.
     pub(super) const MAX_HEADER: usize = FIXED + MAX_SECTIONS * ENTRY;
 
-    /// Bytes of a header of so many sections, padding included.
+    /// Bytes of a header of `sections` sections, padding included.
     pub(super) fn size(sections: usize) -> u64 {
         padded((FIXED + sections * ENTRY) as u64)
     }

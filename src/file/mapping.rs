@@ -62,8 +62,8 @@ impl Mapped {
 
     /// Maps `file`, also where this process already has a mapping of it.
     pub(super) fn new(file: &File) -> io::Result<Arc<Self>> {
-        // SAFETY: read-only. That nobody changes or cuts the file in place while it is mapped is what `open` asks of its
-        // callers; `save` never does.
+        // SAFETY: the mapping is read-only. `open` asks its callers not to change or cut the file in place while it is mapped,
+        // and `save` never does.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self::with(map, false))
     }

@@ -1,5 +1,5 @@
 //! Rows as a complete Arrow IPC file of one batch, uncompressed, every buffer at a multiple of 64 bytes; and back in
-//! place. Such a file is a section of ours, so any Arrow library reads the rows of a saved build.
+//! place. It is one section of a saved build, so any Arrow library reads the rows of a saved build.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -50,7 +50,7 @@ pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
 pub(super) struct StoredRows {
     data: Buffer,
     schema: SchemaRef,
-    /// The schema with binary for text, which is laid out alike; that it is text is checked here.
+    /// The schema with binary for text, which has the same layout; that it is valid text is checked here.
     binary: SchemaRef,
     /// For each column the dictionaries in it, as positions in `dictionaries`.
     dictionaries_of: Vec<Vec<usize>>,

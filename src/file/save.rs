@@ -51,7 +51,7 @@ impl PreparedBuild {
     }
 }
 
-/// The file that `path` means, which lies behind symbolic links, and its mode where it is there. Anything but a file is
+/// The file that `path` leads to, through symbolic links, and its mode where it exists. Anything but a file is
 /// not replaced.
 fn target(path: &Path) -> io::Result<(PathBuf, Option<u32>)> {
     match fs::metadata(path) {

@@ -136,7 +136,7 @@ fn replaced() -> Error {
     Error::Damaged(text.to_owned())
 }
 
-/// From here nobody can change the bytes.
+/// With these seals, no process can change the bytes.
 #[cfg(target_os = "linux")]
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
 
@@ -163,7 +163,7 @@ impl SharedBuild {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call made this descriptor, and nobody else knows it.
+        // SAFETY: the call returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         let this = Self { file, fingerprint, _charge: charge };
         let path = this.path();
@@ -174,7 +174,7 @@ impl SharedBuild {
         Self { file, fingerprint, _charge: None }
     }
 
-    /// Where processes of this host open it: through this process, whoever shared it.
+    /// Where processes of this host open it: through this process, also where another one shared it.
     pub fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))

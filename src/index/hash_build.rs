@@ -186,7 +186,7 @@ fn row_groups(
         Some(first_of) => first_of,
         None => identity(rows, context)?,
     };
-    // The groups get rows of their own below, so from here on this memory is scratch.
+    // The groups get another list of rows below, so from here on this memory is scratch.
     let size = group_of.capacity() * size_of::<u32>();
     context.retained.shrink(size);
     context.scratch.try_grow(size)?;

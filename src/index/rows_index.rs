@@ -168,7 +168,7 @@ impl KeySource<1> for DistinctKeys<'_> {
 
 /// The distinct keys while they are collected, in the order in which they first appear.
 ///
-/// The slots are a hash table of our own and not hashbrown's, because their size is known before: 6 bytes per row. A table of
+/// The slots are an open hash table and not hashbrown's, because their size is known before: 6 bytes per row. A table of
 /// hashbrown's needs up to 11.4 bytes per distinct key, and half as much again while it grows.
 struct Collected {
     offsets: Vec<u64>,
@@ -200,7 +200,7 @@ impl Collected {
         self.slots.fill(0);
     }
 
-    /// The group of `key`, which is added if it is new. `None` where too many hashes are alike.
+    /// The group of `key`, which is added if it is new. `None` where too many hashes are equal.
     fn group(&mut self, key: &[u8], retained: &mut Reservation) -> Result<Option<u32>> {
         let new = self.len() as u32;
         let Some(seed) = self.seed else {
@@ -328,7 +328,7 @@ impl ProbeChunk for RowsProbe<'_> {
     }
 }
 
-/// Collects all keys, and the group of each row. False where too many hashes are alike.
+/// Collects all keys, and the group of each row. False where too many hashes are equal.
 fn collect(
     encoder: &Encoder,
     columns: &[ArrayRef],

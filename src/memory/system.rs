@@ -69,7 +69,7 @@ mod huge_pages {
         static ASKED: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Asks for them beneath the whole huge pages of `size` bytes.
+    /// Asks for them for the whole huge pages that lie within `size` bytes.
     pub(super) fn ask(start: usize, size: usize) {
         let first = start.next_multiple_of(HUGE);
         let len = size.saturating_sub(first - start) / HUGE * HUGE;

@@ -79,7 +79,7 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_some_and(|nulls| nulls.is_null(row))
 }
 
-/// Mixes the value of each row into its hash; what is beneath a null does not count.
+/// Mixes the value of each row into its hash; the value under a null does not count.
 fn mix_column(array: &ArrayRef, hashes: &mut [u128]) -> Result<()> {
     if let Some((positions, values)) = positions(array)? {
         return mix_column(&take(&values, &positions, None)?, hashes);
@@ -181,7 +181,7 @@ fn lists(
     hashes: &mut [u128],
     range: impl Fn(usize) -> Range<usize>,
 ) -> Result<()> {
-    // What lies beneath nulls is not looked at.
+    // Values under nulls are not read.
     let live = (0..hashes.len()).filter(|&row| !is_null(nulls, row)).map(&range).filter(|range| !range.is_empty());
     let shown = live.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)).unwrap_or(0..0);
     let mut of_items = vec![ROW; shown.len()];

@@ -243,7 +243,8 @@ impl PreparedBuild {
     }
 
     /// Identity of the contents: a hash of the rows in any order, the schema, the keys and their null equality. Two builds
-    /// of equal rows have the same, whatever their batches, slices and dictionaries; it is no protection against someone who looks for two builds with one fingerprint.
+    /// of equal rows have the same, whatever their batches, slices and dictionaries. It does not protect against someone who
+    /// constructs two builds with the same fingerprint.
     ///
     /// It is computed once, in one pass over all values. The header of a file holds it.
     ///
