@@ -35,8 +35,9 @@ impl PreparedBuild {
     /// file changes it for those who have it open.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
-    /// file system, [`Error::Cancelled`]. Nothing is left behind then.
+    /// [`NotSupported`](crate::Error::NotSupported) for types that Arrow IPC does not carry,
+    /// [`External`](crate::Error::External) with the [`io::Error`] of the file system,
+    /// [`Cancelled`](crate::Error::Cancelled). Nothing is left behind then.
     pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         let path = path.as_ref();
         let failed = |error| io_error(SAVE, path, error);
