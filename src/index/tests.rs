@@ -270,7 +270,7 @@ proptest! {
         collide in prop_oneof![3 => Just(0u64), 1 => 1..4u64],
         density in prop_oneof![Just(1.0 / 64.0), Just(2.0)],
     ) {
-        let options = IndexOptions { collide, dense_min_density: density, dense_small_range: 100, ..IndexOptions::default() };
+        let options = IndexOptions { collide, dense_min_density: density, dense_small_range: 100 };
         check(&columns(&[kind], &build), &columns(&[kind], &probe), &[nulls_equal], &options);
     }
 
