@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use keys::{KINDS, Random, keys, shuffled};
-use prejoin::{BuildSpec, Cancel, Collector, Config, Hits, MemoryPool, NullEquality, Pool};
+use prejoin::{BuildSpec, Cancel, Collector, Hits, MemoryPool, NullEquality, Pool, PrepareOptions};
 
 const ROWS: usize = 65_536;
 
@@ -28,7 +28,7 @@ fn main() {
     let prepare = || {
         let nulls = vec![NullEquality::NullEqualsNothing; spec_keys.len()];
         let spec = BuildSpec::try_new(rows.schema(), spec_keys.clone(), nulls).expect("keys that exist");
-        let mut collector = Collector::new(spec, &pool, Config::default(), Cancel::default());
+        let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
         collector.push(rows.clone()).expect("an unlimited pool");
         collector.finish().expect("an unlimited pool")
     };

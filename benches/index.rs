@@ -12,8 +12,8 @@ use std::time::Duration;
 use arrow_array::ArrayRef;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keys::{KINDS, Random, keys, shuffled};
-use prejoin::internals::IndexContext;
-use prejoin::{Cancel, Config, Hits, KeyIndex, KeyRows, MemoryPool, Pool, Reservation};
+use prejoin::internals::{IndexContext, IndexOptions};
+use prejoin::{Cancel, Hits, KeyIndex, KeyRows, MemoryPool, Pool, Reservation};
 
 const BATCHES: usize = 64;
 const BATCH_ROWS: usize = 4096;
@@ -21,7 +21,7 @@ const BATCH_ROWS: usize = 4096;
 fn prepare(keys: &[ArrayRef], pool: &Arc<dyn Pool>) -> (KeyIndex, KeyRows, Reservation) {
     let (mut retained, mut scratch) = (Reservation::new(pool, "retained"), Reservation::new(pool, "scratch"));
     let context = IndexContext {
-        config: &Config::default(),
+        options: &IndexOptions::default(),
         retained: &mut retained,
         scratch: &mut scratch,
         bounds: &[],

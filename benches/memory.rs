@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use keys::{Random, keys, shuffled};
-use prejoin::{BuildSpec, Cancel, Collector, Config, MemoryPool, NullEquality, Pool, PreparedBuild};
+use prejoin::{BuildSpec, Cancel, Collector, MemoryPool, NullEquality, Pool, PrepareOptions, PreparedBuild};
 
 struct Counting;
 
@@ -59,7 +59,7 @@ fn prepare(batches: Vec<RecordBatch>) -> Cost {
     let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
     let spec =
         BuildSpec::by_name(batches[0].schema(), &["key"], NullEquality::NullEqualsNothing).expect("a key column");
-    let mut collector = Collector::new(spec, &pool, Config::default(), Cancel::default());
+    let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
     batches.into_iter().for_each(|batch| collector.push(batch).expect("an unlimited pool"));
     let build: Arc<PreparedBuild> = collector.finish().expect("an unlimited pool");
     let (retained, peak) = (held() - before, PEAK.load(Ordering::Relaxed) - before);

@@ -18,7 +18,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::take::take;
 use criterion::{BenchmarkId, Criterion};
-use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, PreparedBuild, RunOptions, Source};
+use prejoin::{BatchStream, HashJoin, MemoryPool, Pool, PrepareOptions, PreparedBuild, RunOptions, Source};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Barrier;
 
@@ -53,12 +53,12 @@ impl Keys {
         Arc::new(Schema::new(vec![Field::new("key", key, false), Field::new("payload", DataType::Int64, false)]))
     }
 
-    fn config(self) -> Config {
+    fn config(self) -> PrepareOptions {
         match self {
             Keys::Int64Hashed => {
-                Config { perfect_hash_min_density: 2.0, perfect_hash_small_range: 0, ..Config::default() }
+                PrepareOptions { dense_min_density: 2.0, dense_small_range: 0, ..PrepareOptions::default() }
             }
-            _ => Config::default(),
+            _ => PrepareOptions::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use arrow_ord::cmp::{gt_eq, lt};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::take::take;
 use criterion::{Criterion, Throughput};
-use prejoin::{BatchStream, Config, HashJoin, JoinType, MemoryPool, Pool, RunOptions, Source, expr::Expr};
+use prejoin::{BatchStream, HashJoin, JoinType, MemoryPool, Pool, PrepareOptions, RunOptions, Source, expr::Expr};
 
 const KEYS: usize = 16;
 const MATCHES: usize = 10_000;
@@ -100,7 +100,7 @@ fn main() {
             let join = HashJoin::builder(build.schema(), source).on([("k", "k")]).join_type(kind).filter(Some(filter));
             let join = join.build().unwrap();
             let input = BatchStream::from_batches(build.schema(), vec![build.clone()]);
-            let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+            let prepared = join.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
             let join = join.with_prepared_build(prepared).unwrap();
             let options = RunOptions::default();
             group.bench_function(format!("{order}/{kind}"), |bencher| {

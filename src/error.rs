@@ -61,7 +61,7 @@ impl std::error::Error for Error {
 }
 
 impl From<ArrowError> for Error {
-    /// Keeps an error that one of our own types carried through Arrow's error type.
+    /// Keeps an error of this crate that was wrapped in Arrow's error type.
     fn from(error: ArrowError) -> Self {
         match error {
             ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {

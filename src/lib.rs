@@ -109,7 +109,7 @@ pub use join::{
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
-    BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
+    BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics};
 pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream, Probe, RunOptions, Source, join};
@@ -117,5 +117,5 @@ pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream,
 /// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::index::{IndexContext, hash_table_size, probe_steps, scratch_size};
+    pub use crate::index::{IndexContext, IndexOptions, hash_table_size, probe_steps, scratch_size};
 }

@@ -12,7 +12,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use prejoin::admission::{copy_bound, settle_copy, sliced_size};
 use prejoin::{
-    BuildSpec, Cancel, Collector, Config, Error, MemoryPool, NullEquality, Pool, PreparedBuild, RangeCounter,
+    BuildSpec, Cancel, Collector, Error, MemoryPool, NullEquality, Pool, PrepareOptions, PreparedBuild, RangeCounter,
     Reservation, Result,
 };
 
@@ -47,7 +47,7 @@ fn collector(schema: &SchemaRef, pool: &Arc<dyn Pool>) -> Collector {
 /// A collector keyed by the first column.
 fn collector_until(schema: &SchemaRef, pool: &Arc<dyn Pool>, cancel: Cancel) -> Collector {
     let spec = BuildSpec::try_new(schema.clone(), vec![0], vec![NullEquality::NullEqualsNothing]).unwrap();
-    Collector::new(spec, pool, Config::default(), cancel)
+    Collector::new(spec, pool, PrepareOptions::default(), cancel)
 }
 
 fn prepare(batches: &[RecordBatch], pool: &Arc<dyn Pool>) -> Result<Arc<PreparedBuild>> {
@@ -289,7 +289,7 @@ fn too_many_rows_are_refused() {
         let mut collector = collector(&none(1).schema(), &pool);
         let error = sizes.iter().try_for_each(|&rows| collector.push(none(rows))).unwrap_err();
         assert!(
-            matches!(error, Error::Execution(_)) && error.to_string().contains("4294967294 (2^32-2) rows"),
+            matches!(error, Error::Overflow(_)) && error.to_string().contains("4294967294 (2^32-2) rows"),
             "{error}"
         );
     }

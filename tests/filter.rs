@@ -14,8 +14,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter_record_batch;
 use prejoin::{
-    BatchStream, Config, DynamicFilter, HashJoin, HashJoinBuilder, JoinType, MapLookup, Membership, MemoryPool,
-    NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source,
+    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinType, MapLookup, Membership, MemoryPool, NullEquality,
+    PartitionMode, Pool, PrepareOptions, PreparedBuild, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ fn join(build: &RecordBatch, probe: impl Into<Source>) -> HashJoinBuilder {
     HashJoin::builder(build.schema(), probe).on(keys.iter().map(|&key| (key, key)).collect::<Vec<_>>())
 }
 
-fn prepare(build: &RecordBatch, cut: usize, nulls: NullEquality, config: Config) -> Arc<PreparedBuild> {
+fn prepare(build: &RecordBatch, cut: usize, nulls: NullEquality, config: PrepareOptions) -> Arc<PreparedBuild> {
     let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
     let batches = (0..build.num_rows()).step_by(cut.max(1));
     let batches = batches.map(|start| build.slice(start, cut.min(build.num_rows() - start))).collect();
@@ -81,8 +81,8 @@ fn inlist_shares_accounted_build_buffers() {
     let column = || Arc::new(Int64Array::from(vec![Some(1), Some(1_000_000), None, Some(1)])) as ArrayRef;
     for build in [batch(vec![column()]), batch(vec![column(), column()])] {
         for cut in [4, 2] {
-            let with = |change: fn(&mut Config)| {
-                let mut config = Config::default();
+            let with = |change: fn(&mut PrepareOptions)| {
+                let mut config = PrepareOptions::default();
                 change(&mut config);
                 prepare(&build, cut, NullEquality::NullEqualsNothing, config)
             };
@@ -99,7 +99,7 @@ fn inlist_shares_accounted_build_buffers() {
             for key in prepared.key_columns().unwrap() {
                 assert_eq!(key.as_primitive::<Int64Type>(), column().as_primitive::<Int64Type>());
             }
-            let off: [fn(&mut Config); 4] = [
+            let off: [fn(&mut PrepareOptions); 4] = [
                 |config| config.in_list_max_bytes = 0,
                 |config| config.in_list_max_values = 0,
                 |config| config.in_list_max_values = 1,
@@ -119,9 +119,9 @@ fn inlist_shares_accounted_build_buffers() {
         }
     }
     // S39: many duplicates of few keys are no small build; an empty build has no bounds.
-    let many = prepare(&ints(vec![7; 20_000]), 8192, NullEquality::NullEqualsNothing, Config::default());
+    let many = prepare(&ints(vec![7; 20_000]), 8192, NullEquality::NullEqualsNothing, PrepareOptions::default());
     assert_eq!((many.num_keys(), matches!(many.membership(), Membership::Map)), (1, true));
-    let empty = prepare(&ints(Vec::<i64>::new()), 1, NullEquality::NullEqualsNothing, Config::default());
+    let empty = prepare(&ints(Vec::<i64>::new()), 1, NullEquality::NullEqualsNothing, PrepareOptions::default());
     assert!(empty.bounds()[0].is_none());
 }
 
@@ -132,7 +132,11 @@ fn byte_keys_use_hash_membership() {
     let bytes: ArrayRef = Arc::new(FixedSizeBinaryArray::try_from_iter([[1u8, 2], [3, 4]].iter()).unwrap());
     for keys in [vec![text.clone()], vec![bytes.clone()], vec![text, bytes]] {
         let build = batch(keys);
-        let config = Config { in_list_max_bytes: usize::MAX, in_list_max_values: usize::MAX, ..Config::default() };
+        let config = PrepareOptions {
+            in_list_max_bytes: usize::MAX,
+            in_list_max_values: usize::MAX,
+            ..PrepareOptions::default()
+        };
         let prepared = prepare(&build, 2, NullEquality::NullEqualsNothing, config);
         assert!(prepared.bounds().iter().all(Option::is_none));
         assert!(matches!(prepared.membership(), Membership::Map));
@@ -146,7 +150,7 @@ fn byte_keys_use_hash_membership() {
     }
     // A byte key beside another one: no list, and only the other one has bounds.
     let mixed = batch(vec![Arc::new(Int64Array::from(vec![1])), Arc::new(StringArray::from(vec!["x"]))]);
-    let mixed = prepare(&mixed, 1, NullEquality::NullEqualsNothing, Config::default());
+    let mixed = prepare(&mixed, 1, NullEquality::NullEqualsNothing, PrepareOptions::default());
     assert_eq!(mixed.bounds().iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
     assert!(matches!(mixed.membership(), Membership::Map));
 }
@@ -168,7 +172,7 @@ fn the_filter_is_complete_before_the_first_probe_batch() {
         Ok(BatchStream::from_batches(kept.schema(), vec![kept]))
     });
     let attached = join(&build, scanned.clone()).dynamic_filter(Some(Arc::clone(&filter))).build().unwrap();
-    let prepared = prepare(&build, 8, NullEquality::NullEqualsNothing, Config::default());
+    let prepared = prepare(&build, 8, NullEquality::NullEqualsNothing, PrepareOptions::default());
     let attached = attached.with_prepared_build(prepared).unwrap();
     assert!(!filter.is_complete());
     let called = Arc::new(AtomicUsize::new(0));
@@ -214,15 +218,16 @@ fn the_filter_prints_itself_and_checks_its_batches() {
         Arc::new(UInt64Array::from(vec![u64::MAX, 5, 6])),
     ]);
     let filter = filter_over(&build);
-    let told = |config: Config, nulls| {
+    let told = |config: PrepareOptions, nulls| {
         let task = join(&build, source(&build)).null_equality(nulls).dynamic_filter(Some(Arc::clone(&filter)));
         drain(&task.build().unwrap().with_prepared_build(prepare(&build, 8, nulls, config)).unwrap());
         filter.to_string()
     };
     let bounds = "a@0 >= 3 AND a@0 <= 40 AND b@1 >= 5 AND b@1 <= 18446744073709551615";
-    let listed = told(Config::default(), NullEquality::NullEqualsNothing);
+    let listed = told(PrepareOptions::default(), NullEquality::NullEqualsNothing);
     assert_eq!(listed, format!("DynamicFilter [ {bounds} AND (a@0, b@1) IN (list of 3) ]"));
-    let mapped = told(Config { in_list_max_values: 0, ..Config::default() }, NullEquality::NullEqualsNull);
+    let mapped =
+        told(PrepareOptions { in_list_max_values: 0, ..PrepareOptions::default() }, NullEquality::NullEqualsNull);
     assert!(mapped.contains("(a@0 >= 3 AND a@0 <= 40 OR a@0 IS NULL)") && mapped.ends_with("IN (map of 3) ]"));
     let text = |batch: &RecordBatch| filter.evaluate(batch).unwrap_err().to_string();
     assert!(text(&build.project(&[0]).unwrap()).contains("key column 1 was asked of a batch of 1 columns"));
@@ -305,7 +310,7 @@ fn partitions_complete_the_filter_together() {
 fn builders_keep_the_filter_and_reset_detaches_it() {
     let (build, probe) = (ints([1, 2]), ints([2, 3]));
     let filter = filter_over(&probe);
-    let prepared = prepare(&build, 8, NullEquality::NullEqualsNothing, Config::default());
+    let prepared = prepare(&build, 8, NullEquality::NullEqualsNothing, PrepareOptions::default());
     let task = join(&build, source(&probe)).dynamic_filter(Some(Arc::clone(&filter))).build().unwrap();
     let mut task = task.with_prepared_build(Arc::clone(&prepared)).unwrap();
     let output = drain(&task);
@@ -338,7 +343,7 @@ fn filters_are_over_the_probe_keys() {
         let join = HashJoin::builder(both.schema(), both.schema()).on([("a", "a")]).build().unwrap();
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let input = BatchStream::from_batches(both.schema(), vec![both.clone()]);
-        join.prepare_build(input, &pool, Config::default()).unwrap()
+        join.prepare_build(input, &pool, PrepareOptions::default()).unwrap()
     };
     let task = HashJoin::builder(both.schema(), source(&both)).on([("a", "a")]).dynamic_filter(Some(filter));
     let task = task.build().unwrap().with_prepared_build(prepared).unwrap();
@@ -368,7 +373,7 @@ fn reuses_data_with_independent_dynamic_filters() {
     let build = ints(0..1000);
     let input = BatchStream::from_batches(build.schema(), vec![build.clone()]);
     let plain = join(&build, build.schema()).build().unwrap();
-    let prepared = plain.prepare_build(input, &shared, Config::default()).unwrap();
+    let prepared = plain.prepare_build(input, &shared, PrepareOptions::default()).unwrap();
     let consumers: Vec<_> = (0..4)
         .map(|i| {
             let probe = ints([i, 5000 + i, 999]);
@@ -433,7 +438,7 @@ fn runs_that_share_a_filter_at_a_time_test_their_union() {
 #[test]
 fn map_lookups_are_equal_by_identity() {
     let build = ints([1, 2]);
-    let prepare = || prepare(&build, 8, NullEquality::NullEqualsNothing, Config::default());
+    let prepare = || prepare(&build, 8, NullEquality::NullEqualsNothing, PrepareOptions::default());
     let (map, twin) = (prepare(), prepare());
     let lookup = |map: &Arc<PreparedBuild>, column, text: &str, seed| {
         MapLookup::new(Arc::clone(map), vec![column], text, seed).unwrap()
@@ -536,7 +541,7 @@ proptest! {
         let types: Vec<KeyType> = [first].into_iter().chain(second).collect();
         let nulls = [nulls.0, nulls.1].map(|equal| if equal { NullEquality::NullEqualsNull } else { NullEquality::NullEqualsNothing });
         let (build, probe) = (batch(key_columns(&types, &build)), batch(key_columns(&types, &probe)));
-        let options = RunOptions { config: Config { in_list_max_values, ..Config::default() }, ..RunOptions::default() };
+        let options = RunOptions { config: PrepareOptions { in_list_max_values, ..PrepareOptions::default() }, ..RunOptions::default() };
         let task = |kind, probe: Source| {
             let task = join(&build, probe).build_source(source(&build)).join_type(kind);
             task.null_equalities(nulls[..types.len()].to_vec())

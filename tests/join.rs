@@ -9,8 +9,8 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, String
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use prejoin::expr::{self, Expr};
 use prejoin::{
-    BatchStream, Cancel, Config, HashJoin, JoinOptions, JoinType, MemoryPool, NullEquality, PartitionMode, Pool,
-    PreparedBuild, ProjectedColumn, Result, RunOptions, Source,
+    BatchStream, Cancel, HashJoin, JoinOptions, JoinType, MemoryPool, NullEquality, PartitionMode, Pool,
+    PrepareOptions, PreparedBuild, ProjectedColumn, Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -114,13 +114,13 @@ struct Case<'a> {
     data_type: DataType,
     cut: usize,
     batch_size: usize,
-    config: Config,
+    config: PrepareOptions,
     residual: bool,
 }
 
 impl<'a> Case<'a> {
     fn plain(kind: JoinType, build: &'a [Key], probe: &'a [Key]) -> Self {
-        let (data_type, config) = (DataType::Int64, Config::default());
+        let (data_type, config) = (DataType::Int64, PrepareOptions::default());
         Case { kind, nulls_equal: false, build, probe, data_type, cut: 2, batch_size: 3, config, residual: false }
     }
 
@@ -195,7 +195,7 @@ fn matches_collect_left() {
             for (build, probe) in builds.iter().flat_map(|build| probes.iter().map(move |probe| (*build, *probe))) {
                 for batch_size in [1, 7] {
                     for data_type in [DataType::Int64, DataType::Utf8] {
-                        let config = Config::default();
+                        let config = PrepareOptions::default();
                         Case {
                             kind,
                             nulls_equal,
@@ -239,7 +239,7 @@ proptest! {
         let spread = |keys: &[Key]| keys.iter().map(|k| k.map(|k| if sparse { k * 0x0012_3456_789a_bcdf } else { k })).collect::<Vec<_>>();
         let (build, probe) = (spread(&build), spread(&probe));
         for kind in JoinType::ALL {
-            let config = Config { collide, ..Config::default() };
+            let config = PrepareOptions { collide, ..PrepareOptions::default() };
             Case { kind, nulls_equal, build: &build, probe: &probe, data_type: data_type.clone(), cut, batch_size, config, residual }.check();
         }
     }
@@ -255,7 +255,7 @@ proptest! {
         let input = BatchStream::from_batches(schema.clone(), batches(&schema, &build, 8));
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let join = HashJoin::builder(schema.clone(), probe_source).on([("key", "key")]).join_type(JoinType::BuildAnti).build().unwrap();
-        let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+        let prepared = join.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
         let join = join.with_prepared_build(Arc::clone(&prepared)).unwrap();
         let options = RunOptions { pool: Arc::clone(&pool), ..RunOptions::default() };
         let first = join.execute(0, &options).unwrap();
@@ -443,7 +443,7 @@ fn every_end_of_a_partition_counts() {
                 let join =
                     HashJoin::builder(schema.clone(), probe).on([("key", "key")]).join_type(kind).build().unwrap();
                 let input = BatchStream::from_batches(schema.clone(), batches(&schema, &keys, 8));
-                let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+                let prepared = join.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
                 let join = join.with_prepared_build(Arc::clone(&prepared)).unwrap();
                 let options = RunOptions { pool: Arc::clone(&pool), batch_size: 4, ..RunOptions::default() };
                 let none: Arc<dyn Pool> = Arc::new(MemoryPool::new(0));
@@ -519,7 +519,7 @@ fn work_without_rows_checks_the_cancel_signal() {
                 HashJoin::builder(schema.clone(), schema.clone()).on([("key", "key")]).join_type(kind).build().unwrap();
             let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
             let input = BatchStream::from_batches(schema.clone(), batches(&schema, build, 1 << 20));
-            let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+            let prepared = join.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
             let join = join.with_prepared_build(prepared).unwrap();
             let count = |stop_at: usize| {
                 let counted = Arc::clone(&polls);

@@ -26,8 +26,8 @@ use prejoin::admission::copy_bound;
 use prejoin::expr::Expr;
 use prejoin::internals::hash_table_size;
 use prejoin::{
-    BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, IndexKind, JoinType, Keep, MemoryPool,
-    NullEquality, Pool, RangeCounter, RunOptions, Source,
+    BatchStream, BuildSpec, Cancel, Collector, Error, HashJoin, IndexKind, JoinType, Keep, MemoryPool, NullEquality,
+    Pool, PrepareOptions, RangeCounter, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn batch(columns: Vec<ArrayRef>) -> RecordBatch {
 /// A collector of builds of the batch's schema, keyed by the first column.
 fn collector(batch: &RecordBatch, pool: &Arc<dyn Pool>, cancel: Cancel) -> Collector {
     let spec = BuildSpec::try_new(batch.schema(), vec![0], vec![NullEquality::NullEqualsNothing]).unwrap();
-    Collector::new(spec, pool, Config::default(), cancel)
+    Collector::new(spec, pool, PrepareOptions::default(), cancel)
 }
 
 /// The most that the heap may hold: 5% and 64 KiB more than what is charged.
@@ -324,6 +324,8 @@ fn admission_covers_every_type() {
     let mut types = flat_types();
     types.extend([DataType::Int16, DataType::Utf8, DataType::Utf8View].iter().flat_map(nested_types));
     types.extend((0..150).map(|seed| any_type(&mut Rng(seed), 3)));
+    // Keys whose working memory is the largest part of what a small build takes, in many sizes.
+    types.extend([DataType::FixedSizeBinary(3), DataType::FixedSizeBinary(16)].iter().cycle().take(100).cloned());
     for (seed, data_type) in types.into_iter().enumerate() {
         for as_key in [false, true] {
             let mut rng = Rng(seed as u64);
@@ -501,7 +503,7 @@ fn skewed_keys_under_a_predicate_take_bounded_memory() {
         let join = join.build().unwrap();
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let input = BatchStream::from_batches(build.schema(), vec![build.clone()]);
-        let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+        let prepared = join.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
         let join = join.with_prepared_build(prepared).unwrap();
         let options = RunOptions { batch_size: usize::MAX, ..RunOptions::default() };
         let (peak, found) = peak_growth(|| -> usize {

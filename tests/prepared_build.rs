@@ -15,8 +15,8 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use arrow_select::filter::filter_record_batch;
 use prejoin::expr::{Expr, Literal, build, lit, probe};
 use prejoin::{
-    BatchStream, Cancel, Config, DynamicFilter, Error, Estimate, ExplainFormat, HashJoin, JoinKey, JoinType,
-    MemoryPool, Metrics, NullEquality, PartitionMode, Pool, PreparedBuild, Result, RunOptions, Source, Validate,
+    BatchStream, Cancel, DynamicFilter, Error, Estimate, ExplainFormat, HashJoin, JoinKey, JoinType, MemoryPool,
+    Metrics, NullEquality, PartitionMode, Pool, PrepareOptions, PreparedBuild, Result, RunOptions, Source, Validate,
 };
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ fn unopened() -> Source {
 
 fn prepare(join: &HashJoin, rows: &[(i64, i64)], pool: &Arc<dyn Pool>) -> Arc<PreparedBuild> {
     let input = BatchStream::from_batches(schema(), vec![table(rows)]);
-    join.prepare_build(input, pool, Config::default()).unwrap()
+    join.prepare_build(input, pool, PrepareOptions::default()).unwrap()
 }
 
 fn run(join: &HashJoin) -> Vec<RecordBatch> {
@@ -256,19 +256,19 @@ fn errors_and_cancellation_release_reservations() {
         let batches = [Ok(table(&[(1, 2)])), Err(Error::External(Box::new(ProducerError(7))))].into_iter();
         BatchStream::new(schema(), batches.inspect(move |next| assert!(next.is_ok() || seen.reserved() > 0)))
     };
-    let error = plain.prepare_build(failing(&pool), &pool, Config::default()).unwrap_err();
+    let error = plain.prepare_build(failing(&pool), &pool, PrepareOptions::default()).unwrap_err();
     let Error::External(error) = error else { panic!("{error:?}") };
     assert_eq!(error.downcast_ref(), Some(&ProducerError(7)));
     assert_eq!(pool.reserved(), 0);
 
     let none: Arc<dyn Pool> = Arc::new(MemoryPool::new(0));
     let input = BatchStream::from_batches(schema(), vec![table(&[(1, 2)])]);
-    let refused = plain.prepare_build(input, &none, Config::default());
+    let refused = plain.prepare_build(input, &none, PrepareOptions::default());
     assert!(matches!(refused, Err(Error::ResourcesExhausted(_))), "{refused:?}");
     assert_eq!(none.reserved(), 0);
 
     // The source is still pending.
-    let mut collector = plain.collector(&schema(), &pool, Config::default(), Cancel::default()).unwrap();
+    let mut collector = plain.collector(&schema(), &pool, PrepareOptions::default(), Cancel::default()).unwrap();
     collector.push(table(&[(1, 2)])).unwrap();
     assert!(pool.reserved() > 0);
     drop(collector);
@@ -320,7 +320,7 @@ fn shares_single_batch_but_owns_output() {
     let probe = Source::from_batches(input.schema(), vec![vec![input.slice(1, 2)]]);
     let plain = HashJoin::builder(input.schema(), probe).on([("key", "key")]).build().unwrap();
     let stream = BatchStream::from_batches(input.schema(), vec![input.clone()]);
-    let prepared = plain.prepare_build(stream, &pool, Config::default()).unwrap();
+    let prepared = plain.prepare_build(stream, &pool, PrepareOptions::default()).unwrap();
     assert_eq!(addresses(prepared.rows().unwrap()), addresses(&input));
     let reserved = pool.reserved();
     let tasks = [0, 1].map(|_| plain.clone().with_prepared_build(Arc::clone(&prepared)).unwrap());
@@ -392,7 +392,7 @@ fn validates_descriptor_and_builder_changes() {
     let partitioned = builder().mode(PartitionMode::Partitioned).build().unwrap();
     assert_plan_error(attach(partitioned.clone()), "mode is Partitioned");
     let input = BatchStream::new(schema(), std::iter::from_fn(|| panic!("polled")));
-    assert_plan_error(partitioned.prepare_build(input, &pool, Config::default()), "require a CollectLeft join");
+    assert_plan_error(partitioned.prepare_build(input, &pool, PrepareOptions::default()), "require a CollectLeft join");
 
     // Changes of an attached join.
     let attached = attach(plain.clone()).unwrap();
@@ -475,7 +475,7 @@ fn rejects_view_payload_before_consumption() {
     assert_plan_error(HashJoin::builder(maps.clone(), maps.clone()).on([("tags", "tags")]).build(), "has type Map");
     let mut join = HashJoin::builder(maps.clone(), maps.clone()).on([("payload", "payload")]).build().unwrap();
     join.spec.on = vec![(1, 1)];
-    let refused = join.prepare_build(untouched(&maps), &pool, Config::default());
+    let refused = join.prepare_build(untouched(&maps), &pool, PrepareOptions::default());
     assert_plan_error(refused, "key column \"tags\" has type Map");
     assert_eq!(pool.reserved(), 0);
 
@@ -490,12 +490,12 @@ fn rejects_view_payload_before_consumption() {
         plain.as_ref().clone().with_metadata([("a".to_owned(), "b".to_owned())]),
     ];
     for schema in differing {
-        let refused = join.prepare_build(untouched(&Arc::new(schema)), &pool, Config::default());
+        let refused = join.prepare_build(untouched(&Arc::new(schema)), &pool, PrepareOptions::default());
         assert_plan_error(refused, "input schema does not match build schema");
     }
     assert_eq!(pool.reserved(), 0);
     // The control: the same input is polled where it is eligible.
-    let polled = || join.prepare_build(untouched(&plain), &pool, Config::default());
+    let polled = || join.prepare_build(untouched(&plain), &pool, PrepareOptions::default());
     assert!(catch_unwind(AssertUnwindSafe(polled)).is_err());
     assert_eq!(pool.reserved(), 0);
 }
@@ -545,7 +545,7 @@ fn the_stream_is_dropped_before_concatenation() {
     });
     let shared: Arc<dyn Pool> = pool.clone();
     let plain = join(Source::schema_only(schema()));
-    plain.prepare_build(BatchStream::new(schema(), batches), &shared, Config::default()).unwrap();
+    plain.prepare_build(BatchStream::new(schema(), batches), &shared, PrepareOptions::default()).unwrap();
     let requests = pool.requests.lock().unwrap();
     let arrivals = requests.iter().take_while(|dropped| !**dropped).count();
     assert_eq!(arrivals, 2, "one request for each batch while the stream lives: {requests:?}");
@@ -563,7 +563,7 @@ fn the_handle_counts_all_rows_and_shows_none() {
     .unwrap();
     let plain = HashJoin::builder(batch.schema(), batch.schema()).on([("key", "key")]).build().unwrap();
     let input = BatchStream::from_batches(batch.schema(), vec![batch]);
-    let prepared = plain.prepare_build(input, &pool, Config::default()).unwrap();
+    let prepared = plain.prepare_build(input, &pool, PrepareOptions::default()).unwrap();
     assert_eq!((prepared.num_rows(), prepared.num_keys()), (4, 1));
     assert_eq!(prepared.reserved_bytes(), pool.reserved());
     let attached = plain.with_prepared_build(Arc::clone(&prepared)).unwrap();
@@ -591,7 +591,7 @@ fn each_key_has_its_null_equality() {
             .build()
             .unwrap();
         let input = BatchStream::from_batches(batch.schema(), vec![batch.clone()]);
-        let prepared = join.prepare_build(input, &unlimited(), Config::default()).unwrap();
+        let prepared = join.prepare_build(input, &unlimited(), PrepareOptions::default()).unwrap();
         let attached = join.clone().with_prepared_build(prepared).unwrap();
         let all = cells(std::slice::from_ref(&batch));
         let expected: Vec<_> = expected.into_iter().map(|i: usize| [all[i].clone(), all[i].clone()].concat()).collect();

@@ -13,8 +13,8 @@ use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, UnionMode};
 use prejoin::{
-    BuildSpec, Cancel, Collector, Config, Error, HashJoin, IndexKind, JoinType, MemoryPool, NullEquality, OpenOptions,
-    Pool, PreparedBuild, Result, RunOptions, SaveOptions, SavedInfo, Source,
+    BuildSpec, Cancel, Collector, Error, HashJoin, IndexKind, JoinType, MemoryPool, NullEquality, OpenOptions, Pool,
+    PrepareOptions, PreparedBuild, Result, RunOptions, SaveOptions, SavedInfo, Source,
 };
 use proptest::prelude::*;
 
@@ -45,7 +45,12 @@ fn unverified() -> OpenOptions {
     OpenOptions { verify: false, ..OpenOptions::default() }
 }
 
-fn prepare(columns: Vec<ArrayRef>, keys: usize, null_equality: NullEquality, config: Config) -> Arc<PreparedBuild> {
+fn prepare(
+    columns: Vec<ArrayRef>,
+    keys: usize,
+    null_equality: NullEquality,
+    config: PrepareOptions,
+) -> Arc<PreparedBuild> {
     let fields = columns.iter().enumerate();
     let fields = fields.map(|(i, column)| Field::new(format!("c{i}"), column.data_type().clone(), true));
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields.collect::<Vec<_>>())), columns).unwrap();
@@ -67,8 +72,8 @@ fn texts(rows: i64, text: impl Fn(i64) -> Option<String>) -> ArrayRef {
 /// Every index, every form of groups, null groups, an empty build, and payload with offsets, views, dictionaries, runs.
 fn builds() -> Vec<(&'static str, Arc<PreparedBuild>)> {
     const ROWS: i64 = 150;
-    let hashed = || Config { perfect_hash_min_density: 2.0, ..Config::default() };
-    let colliding = || Config { collide: 3, perfect_hash_min_density: 2.0, ..Config::default() };
+    let hashed = || PrepareOptions { dense_min_density: 2.0, ..PrepareOptions::default() };
+    let colliding = || PrepareOptions { collide: 3, dense_min_density: 2.0, ..PrepareOptions::default() };
     let (equal, unequal) = (NullEquality::NullEqualsNull, NullEquality::NullEqualsNothing);
     let all = || int64((0..ROWS).map(Some));
     let shuffled = || int64((0..ROWS).map(|i| Some(i * 7 % ROWS)));
@@ -104,28 +109,34 @@ fn builds() -> Vec<(&'static str, Arc<PreparedBuild>)> {
     };
     let two = || vec![all(), texts(ROWS, |i| (i % 4 > 0).then(|| format!("k{}", i % 9)))];
     vec![
-        ("dense identity", prepare(with(vec![all()], payload()), 1, unequal, Config::default())),
-        ("dense unique", prepare(vec![shuffled(), all()], 1, unequal, Config::default())),
-        ("dense runs", prepare(vec![runs(), all()], 1, unequal, Config::default())),
-        ("dense rows, null group", prepare(vec![repeated(), all()], 1, equal, Config::default())),
-        ("dense packed", prepare(vec![runs(), repeated(), all()], 2, equal, Config::default())),
+        ("dense identity", prepare(with(vec![all()], payload()), 1, unequal, PrepareOptions::default())),
+        ("dense unique", prepare(vec![shuffled(), all()], 1, unequal, PrepareOptions::default())),
+        ("dense runs", prepare(vec![runs(), all()], 1, unequal, PrepareOptions::default())),
+        ("dense rows, null group", prepare(vec![repeated(), all()], 1, equal, PrepareOptions::default())),
+        ("dense packed", prepare(vec![runs(), repeated(), all()], 2, equal, PrepareOptions::default())),
         ("hashed", prepare(vec![shuffled(), all()], 1, unequal, hashed())),
         ("hashed rows, null group", prepare(vec![repeated(), all()], 1, equal, hashed())),
         ("hashed, long buckets", prepare(vec![shuffled()], 1, unequal, colliding())),
         (
             "bytes of 2 lanes",
-            prepare(vec![texts(ROWS, |i| Some(format!("{}", i % 40)))], 1, unequal, Config::default()),
+            prepare(vec![texts(ROWS, |i| Some(format!("{}", i % 40)))], 1, unequal, PrepareOptions::default()),
         ),
-        ("bytes of 3 lanes", prepare(vec![texts(ROWS, |i| Some(format!("{i:0>11}")))], 1, unequal, Config::default())),
-        ("bytes of 4 lanes", prepare(vec![texts(ROWS, |i| Some(format!("{i:0>15}")))], 1, unequal, Config::default())),
+        (
+            "bytes of 3 lanes",
+            prepare(vec![texts(ROWS, |i| Some(format!("{i:0>11}")))], 1, unequal, PrepareOptions::default()),
+        ),
+        (
+            "bytes of 4 lanes",
+            prepare(vec![texts(ROWS, |i| Some(format!("{i:0>15}")))], 1, unequal, PrepareOptions::default()),
+        ),
         ("long bytes, null group", {
-            prepare(vec![texts(ROWS, |i| long(i).filter(|_| i % 6 > 0)), all()], 1, equal, Config::default())
+            prepare(vec![texts(ROWS, |i| long(i).filter(|_| i % 6 > 0)), all()], 1, equal, PrepareOptions::default())
         }),
-        ("long bytes in a dictionary", prepare(vec![encoded(), all()], 1, unequal, Config::default())),
-        ("encoded rows", prepare(with(two(), payload()), 2, unequal, Config::default())),
-        ("encoded rows, nulls equal", prepare(two(), 2, equal, Config::default())),
-        ("empty", prepare(vec![int64([]), texts(0, |_| None)], 1, unequal, Config::default())),
-        ("empty, encoded", prepare(vec![int64([]), texts(0, |_| None)], 2, equal, Config::default())),
+        ("long bytes in a dictionary", prepare(vec![encoded(), all()], 1, unequal, PrepareOptions::default())),
+        ("encoded rows", prepare(with(two(), payload()), 2, unequal, PrepareOptions::default())),
+        ("encoded rows, nulls equal", prepare(two(), 2, equal, PrepareOptions::default())),
+        ("empty", prepare(vec![int64([]), texts(0, |_| None)], 1, unequal, PrepareOptions::default())),
+        ("empty, encoded", prepare(vec![int64([]), texts(0, |_| None)], 2, equal, PrepareOptions::default())),
     ]
 }
 
@@ -491,7 +502,8 @@ fn a_failed_save_leaves_nothing() {
     fs::create_dir(&dir.0).unwrap();
     let inner: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0]), texts(1, |_| None)));
     let nested: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::new(Int32Array::from(vec![0]), inner));
-    let unsaved = prepare(vec![int64([Some(1)]), nested], 1, NullEquality::NullEqualsNothing, Config::default());
+    let unsaved =
+        prepare(vec![int64([Some(1)]), nested], 1, NullEquality::NullEqualsNothing, PrepareOptions::default());
     let error = unsaved.save(dir.0.join("a"), &SaveOptions::default()).unwrap_err();
     assert!(matches!(&error, Error::NotSupported(text) if text.contains("Arrow IPC does not carry")), "{error:?}");
     // A directory of that name is in the way.
@@ -571,7 +583,7 @@ fn long_calls_stop_at_their_cancel_signal() {
     let list = Arc::new(arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(
         (0..rows).map(|i| Some((0..i % 4).map(Some))),
     ));
-    let fresh = |columns, keys| prepare(columns, keys, NullEquality::NullEqualsNothing, Config::default());
+    let fresh = |columns, keys| prepare(columns, keys, NullEquality::NullEqualsNothing, PrepareOptions::default());
     for build in [fresh(vec![keys(), texts(), list], 1), fresh(vec![texts(), keys()], 2)] {
         let mib = saved(&build).len() >> 20;
         let dir = directory();
@@ -717,8 +729,9 @@ fn mapped_bytes_are_charged_once() {
 /// matter.
 #[test]
 fn fingerprints_tell_contents() {
-    let of =
-        |columns: Vec<ArrayRef>, keys, nulls| prepare(columns, keys, nulls, Config::default()).fingerprint().unwrap();
+    let of = |columns: Vec<ArrayRef>, keys, nulls| {
+        prepare(columns, keys, nulls, PrepareOptions::default()).fingerprint().unwrap()
+    };
     let nothing = NullEquality::NullEqualsNothing;
     let ints = |values: &[i64]| int64(values.iter().copied().map(Some));
     let base = of(vec![ints(&[1, 2, 3]), ints(&[4, 5, 6])], 1, nothing);
@@ -773,7 +786,7 @@ fn a_shared_build_opens_through_its_handle() {
             .is_err()
     );
     let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap_err();
-    assert!(matches!(wrong, Error::Execution(_)), "{wrong:?}");
+    assert!(matches!(wrong, Error::Damaged(_)), "{wrong:?}");
     drop(shared);
     // The build outlives all handles.
     drop(attached);

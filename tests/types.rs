@@ -17,8 +17,9 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit, UnionFields, UnionMode};
 use prejoin::{
-    BatchStream, BuildSpec, Cancel, Collector, Config, DynamicFilter, Error, HashJoin, Hits, JoinType, Keep, Keys,
-    Lookup, MemoryPool, NullEquality, OpenOptions, Pool, PreparedBuild, Result, RunOptions, SaveOptions, Source,
+    BatchStream, BuildSpec, Cancel, Collector, DynamicFilter, Error, HashJoin, Hits, JoinType, Keep, Keys, Lookup,
+    MemoryPool, NullEquality, OpenOptions, Pool, PrepareOptions, PreparedBuild, Result, RunOptions, SaveOptions,
+    Source,
 };
 use proptest::prelude::*;
 
@@ -122,7 +123,7 @@ impl Case {
 
     fn prepare(&self, build: &[RecordBatch], pool: &Arc<dyn Pool>) -> Arc<PreparedBuild> {
         let input = BatchStream::from_batches(build[0].schema(), build.to_vec());
-        let config = Config { collide: self.collide, ..Config::default() };
+        let config = PrepareOptions { collide: self.collide, ..PrepareOptions::default() };
         self.join(JoinType::Inner).unwrap().prepare_build(input, pool, config).unwrap()
     }
 
@@ -262,7 +263,7 @@ impl Case {
             };
             let stays = (0..keys.len()).filter(|&i| matches_none(&keys[i]) || !repeated(i));
             let wanted: Vec<_> = stays.map(|i| all[i].clone()).collect();
-            let config = Config { collide: self.collide, ..Config::default() };
+            let config = PrepareOptions { collide: self.collide, ..PrepareOptions::default() };
             let join = self.join(JoinType::Inner).unwrap();
             let collector = join.collector(&self.build[0].schema(), pool, config, Cancel::default()).unwrap();
             let mut collector = collector.with_keep(keep);
@@ -439,7 +440,7 @@ proptest! {
 
 fn collect(batches: &[RecordBatch], pool: &Arc<dyn Pool>) -> Result<Arc<PreparedBuild>> {
     let spec = BuildSpec::try_new(batches[0].schema(), vec![0], vec![NullEquality::NullEqualsNothing])?;
-    let mut collector = Collector::new(spec, pool, Config::default(), Cancel::default());
+    let mut collector = Collector::new(spec, pool, PrepareOptions::default(), Cancel::default());
     batches.iter().try_for_each(|batch| collector.push(batch.clone()))?;
     collector.finish()
 }

@@ -10,6 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
+use super::floats::{canonical, is_nan};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
@@ -27,7 +28,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Bounds of `column`; `None` where it has no value, and for types without an order of their values: bytes (S41),
+    /// Bounds of `column`; `None` where it has no value, and for types without an order of their values: bytes,
     /// intervals, nested types.
     ///
     /// # Errors
@@ -115,22 +116,10 @@ fn all(len: usize) -> BooleanBuffer {
     BooleanBuffer::new_set(len)
 }
 
-/// True for a NaN only.
-#[inline]
-fn is_nan<V: ArrowNativeTypeOp>(value: V) -> bool {
-    value.partial_cmp(&value).is_none()
-}
-
 /// The order of key values: NaN is the greatest and equals NaN.
 #[inline]
 fn at_most<V: ArrowNativeTypeOp>(value: V, other: V) -> bool {
     value <= other || is_nan(other)
-}
-
-/// One value for all that are equal; NaN is the one that also is the greatest in IEEE's total order.
-fn canonical<V: ArrowNativeTypeOp>(value: V) -> V {
-    // Adding zero turns -0.0 into 0.0 and changes nothing else.
-    if is_nan(value) { V::MAX_TOTAL_ORDER } else { value.add_wrapping(V::ZERO) }
 }
 
 fn primitive<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>, cancel: &Cancel) -> Result<Option<Bounds>> {
@@ -160,7 +149,9 @@ fn primitive<T: ArrowPrimitiveType>(column: &PrimitiveArray<T>, cancel: &Cancel)
         }
     }
     let array = |value: T::Native| -> ArrayRef {
-        let values = PrimitiveArray::<T>::new(vec![canonical(value)].into(), None);
+        // Of all NaN the one that is the greatest in IEEE's total order too.
+        let value = canonical(value, T::Native::MAX_TOTAL_ORDER);
+        let values = PrimitiveArray::<T>::new(vec![value].into(), None);
         Arc::new(values.with_data_type(column.data_type().clone()))
     };
     Ok(bounds.map(|(min, max)| Bounds { min: array(min), max: array(max) }))

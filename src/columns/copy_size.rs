@@ -1,4 +1,4 @@
-//! How many bytes must be granted before rows are copied, and what is given back once they are.
+//! How many bytes a copy of rows may take, for asking a pool before the copy is made.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result, internal_err};
 /// Padding that an Arrow buffer may add to what is asked for.
 pub(crate) const PADDING: usize = 64;
 
-/// Allocations up to this are kept whole, however small the part of them that a batch shows (S15).
+/// Allocations up to this are kept whole, however small the part of them that a batch shows.
 pub(crate) const SMALL_ALLOCATION: usize = 64 * 1024;
 
 /// Bytes that the rows of `array` need, whatever the size of the buffers that it is a slice of.
@@ -23,8 +23,8 @@ pub(crate) const SMALL_ALLOCATION: usize = 64 * 1024;
 pub fn sliced_size(array: &dyn Array) -> Result<usize> {
     let mut total = 0;
     visit(&array.to_data(), &mut |part| match part {
-        Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
-        Part::NoValidity(_) | Part::Working(_) | Part::Chosen(_) => Ok(()),
+        CopyPart::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
+        CopyPart::NoValidity(_) | CopyPart::Working(_) | CopyPart::Chosen(_) => Ok(()),
     })?;
     Ok(total)
 }
@@ -48,7 +48,7 @@ pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
 pub(crate) fn gather_bound(column: &ArrayRef) -> Result<usize> {
     let mut total = copy_bound_of_column(std::slice::from_ref(column))?;
     visit(&column.to_data(), &mut |part| match part {
-        Part::Chosen(rows) => grow(&mut total, rows.checked_mul(CHOSEN)),
+        CopyPart::Chosen(rows) => grow(&mut total, rows.checked_mul(CHOSEN)),
         _ => Ok(()),
     })?;
     Ok(total)
@@ -58,7 +58,7 @@ pub(crate) fn gather_bound(column: &ArrayRef) -> Result<usize> {
 const CHOSEN: usize = 72;
 
 /// Bytes that concatenating `arrays` may allocate: the sliced size of each, a validity bitmap for each that has none
-/// (another may force one), and once the padding of each output buffer. Children count alike; the values of a dictionary
+/// (another may force one), and once the padding of each output buffer. Children are counted the same way; the values of a dictionary
 /// that neighbours share count once.
 pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
     let mut total = 0;
@@ -68,9 +68,9 @@ pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
             _ => array.to_data(),
         };
         visit(&data, &mut |part| match part {
-            Part::Buffer(_, bytes) | Part::Working(bytes) => grow(&mut total, Some(bytes)),
-            Part::NoValidity(rows) => grow(&mut total, Some(rows.div_ceil(8))),
-            Part::Chosen(_) => Ok(()),
+            CopyPart::Buffer(_, bytes) | CopyPart::Working(bytes) => grow(&mut total, Some(bytes)),
+            CopyPart::NoValidity(rows) => grow(&mut total, Some(rows.div_ceil(8))),
+            CopyPart::Chosen(_) => Ok(()),
         })?;
     }
     if let Some(first) = arrays.first() {
@@ -79,30 +79,30 @@ pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
     Ok(total)
 }
 
-/// What [`visit`] meets.
-pub(crate) enum Part<'a> {
+/// What [`visit`] finds.
+pub(crate) enum CopyPart<'a> {
     /// A buffer and the bytes of it that the visited rows need.
     Buffer(&'a Buffer, usize),
-    /// An array of so many rows without validity bitmap.
+    /// An array without validity bitmap, of this number of rows.
     NoValidity(usize),
     /// Bytes that concatenation may need besides its result.
     Working(usize),
-    /// An array of so many rows of which some are chosen one by one.
+    /// An array of this number of rows, some of which are chosen one by one.
     Chosen(usize),
 }
 
 /// Visits the buffers of `data` and of its children, cut to the rows that concatenation copies.
-pub(crate) fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>) -> Result<()> {
+pub(crate) fn visit(data: &ArrayData, f: &mut dyn FnMut(CopyPart<'_>) -> Result<()>) -> Result<()> {
     let (rows, buffers, children) = (data.len(), data.buffers(), data.child_data());
     match data.nulls() {
-        Some(nulls) => f(Part::Buffer(nulls.buffer(), rows.div_ceil(8)))?,
-        None => f(Part::NoValidity(rows))?,
+        Some(nulls) => f(CopyPart::Buffer(nulls.buffer(), rows.div_ceil(8)))?,
+        None => f(CopyPart::NoValidity(rows))?,
     }
     if chosen_one_by_one(data.data_type()) {
-        f(Part::Chosen(rows))?;
+        f(CopyPart::Chosen(rows))?;
     }
     let mut fixed = |index: usize, count: usize, width: usize| {
-        f(Part::Buffer(&buffers[index], count.checked_mul(width).ok_or_else(overflow)?))
+        f(CopyPart::Buffer(&buffers[index], count.checked_mul(width).ok_or_else(overflow)?))
     };
     match data.data_type() {
         DataType::Null => Ok(()),
@@ -164,7 +164,7 @@ pub(crate) fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>)
                 let working = sliced_size(&make_array(children[0].clone()))?.checked_mul(6);
                 let tables = children[0].len().checked_mul(256);
                 let sum = working.zip(tables).and_then(|(working, tables)| working.checked_add(tables));
-                f(Part::Working(sum.ok_or_else(overflow)?))?;
+                f(CopyPart::Working(sum.ok_or_else(overflow)?))?;
             }
             visit(&children[0], f)
         }

@@ -27,7 +27,7 @@ const INLINE: u32 = 12;
 
 impl How {
     /// For a child of which rows are missing where their parents are.
-    fn beneath(self, field: &FieldRef) -> Self {
+    fn for_child(self, field: &FieldRef) -> Self {
         Self { missing: Missing::of(field), ..self }
     }
 
@@ -76,7 +76,7 @@ pub(crate) fn views<T: ByteViewType, R: Rows>(column: &ArrayRef, rows: R, how: H
     if shares { Ok(Arc::new(taken)) } else { concat(&[Arc::new(taken)], &Cancel::default()) }
 }
 
-/// Copies the `used` bytes that `views` point to into a buffer of their own, which they point to afterwards.
+/// Copies the `used` bytes that `views` point to into one new buffer, which they point to afterwards.
 fn own_text(views: &mut [u128], buffers: &[Buffer], used: usize) -> Arc<[Buffer]> {
     let mut text: Vec<u8> = Vec::with_capacity(used);
     for view in views.iter_mut().filter(|view| **view as u32 > INLINE) {
@@ -91,7 +91,8 @@ fn own_text(views: &mut [u128], buffers: &[Buffer], used: usize) -> Arc<[Buffer]
 pub(crate) fn structs<R: Rows>(column: &ArrayRef, fields: &Fields, rows: R, how: How) -> Result<ArrayRef> {
     let array = column.as_struct();
     let columns = array.columns().iter().zip(fields);
-    let columns = columns.map(|(child, field)| gather_rows(child, rows, how.beneath(field))).collect::<Result<_>>()?;
+    let columns =
+        columns.map(|(child, field)| gather_rows(child, rows, how.for_child(field))).collect::<Result<_>>()?;
     let nulls = gather_nulls(array.nulls(), rows, how.missing);
     Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows.len())?))
 }
@@ -139,7 +140,7 @@ pub(crate) fn lists<O: OffsetSizeTrait, R: Rows>(
 ) -> Result<ArrayRef> {
     let array = column.as_list::<O>();
     let (offsets, stretches) = chosen(column, array.offsets(), rows)?;
-    let values = gather_rows(array.values(), &stretches, how.beneath(field))?;
+    let values = gather_rows(array.values(), &stretches, how.for_child(field))?;
     let nulls = gather_nulls(array.nulls(), rows, how.missing);
     Ok(Arc::new(GenericListArray::<O>::try_new(field.clone(), offsets, values, nulls)?))
 }
@@ -148,7 +149,7 @@ pub(crate) fn maps<R: Rows>(column: &ArrayRef, field: &FieldRef, ordered: bool, 
     let array = column.as_map();
     let (offsets, stretches) = chosen(column, array.offsets(), rows)?;
     let entries: ArrayRef = Arc::new(array.entries().clone());
-    let entries = gather_rows(&entries, &stretches, how.beneath(field))?.as_struct().clone();
+    let entries = gather_rows(&entries, &stretches, how.for_child(field))?.as_struct().clone();
     let nulls = gather_nulls(array.nulls(), rows, how.missing);
     Ok(Arc::new(MapArray::try_new(field.clone(), offsets, entries, nulls, ordered)?))
 }
@@ -179,7 +180,7 @@ pub(crate) fn fixed_size_lists<R: Rows>(
     }
     let mut stretches = Stretches::default();
     rows.for_each(|start, len| stretches.push(start.map(|start| start * width), len * width));
-    Ok(Arc::new(make(gather_rows(values, &stretches, how.beneath(field))?)?))
+    Ok(Arc::new(make(gather_rows(values, &stretches, how.for_child(field))?)?))
 }
 
 pub(crate) fn list_views<O: OffsetSizeTrait, R: Rows>(
@@ -230,7 +231,7 @@ pub(crate) fn list_views<O: OffsetSizeTrait, R: Rows>(
     if used > shown.len() {
         stretches.push(Some(shown.start), shown.len());
     }
-    let values = gather_rows(values, &stretches, how.beneath(field))?;
+    let values = gather_rows(values, &stretches, how.for_child(field))?;
     let (offsets, sizes) = (ScalarBuffer::from(offsets), ScalarBuffer::from(sizes));
     Ok(Arc::new(GenericListViewArray::<O>::try_new(field.clone(), offsets, sizes, values, nulls)?))
 }

@@ -37,20 +37,6 @@ pub(crate) fn key_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// False for types that keys cannot have: maps and unions, for which there is no generally accepted equality.
-pub(crate) fn has_equality(data_type: &DataType) -> bool {
-    match key_type(data_type) {
-        DataType::Map(_, _) | DataType::Union(_, _) => false,
-        DataType::Struct(fields) => fields.iter().all(|field| has_equality(field.data_type())),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _) => has_equality(field.data_type()),
-        _ => true,
-    }
-}
-
 /// True where keys of the two types are compared by value in a join.
 pub(crate) fn comparable(build: &DataType, probe: &DataType) -> bool {
     use DataType::*;

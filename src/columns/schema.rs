@@ -1,11 +1,14 @@
-//! Columns of a schema by name.
+//! Columns of a schema by name, and the comparison of two schemas.
 
-use arrow_schema::SchemaRef;
+use arrow_schema::{Field, Schema};
 
 use crate::error::{Result, plan_err};
 
-/// Position of the column `name`; an error that lists the columns there are, or says that the name is not unique.
-pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usize> {
+/// Position of the column `name`.
+///
+/// # Errors
+/// [`Error::Plan`](crate::Error::Plan) where there is no such column, which lists those that there are, or more than one.
+pub(crate) fn position(schema: &Schema, name: &str, side: &str) -> Result<usize> {
     let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name).map(|(i, _)| i);
     match (found.next(), found.next()) {
         (Some(position), None) => Ok(position),
@@ -17,7 +20,33 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
 }
 
 /// The column names of a schema, for error texts.
-pub(crate) fn names(schema: &SchemaRef) -> String {
+pub(crate) fn names(schema: &Schema) -> String {
     let names: Vec<String> = schema.fields().iter().map(|field| format!("{:?}", field.name())).collect();
     if names.is_empty() { "no columns".to_owned() } else { names.join(", ") }
+}
+
+/// The first difference between the columns of two schemas.
+#[derive(Debug)]
+pub(crate) enum ColumnDifference<'a> {
+    /// They have another number of columns.
+    Count,
+    /// The column at a position has another name or type: that of the first schema, that of the second.
+    Column(usize, &'a Field, &'a Field),
+}
+
+/// Compares names and types of the columns, in order. Nullability and metadata may differ.
+pub(crate) fn column_difference<'a>(one: &'a Schema, other: &'a Schema) -> Option<ColumnDifference<'a>> {
+    if one.fields().len() != other.fields().len() {
+        return Some(ColumnDifference::Count);
+    }
+    let mut pairs = one.fields().iter().zip(other.fields()).enumerate();
+    let different = |(_, (a, b)): &(usize, (&arrow_schema::FieldRef, &arrow_schema::FieldRef))| {
+        a.name() != b.name() || a.data_type() != b.data_type()
+    };
+    pairs.find(different).map(|(at, (a, b))| ColumnDifference::Column(at, a, b))
+}
+
+/// Whether two schemas have the same columns: names and types, in order. Nullability and metadata may differ.
+pub(crate) fn same_columns(one: &Schema, other: &Schema) -> bool {
+    column_difference(one, other).is_none()
 }

@@ -8,9 +8,8 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
 use super::compare::Value;
-use super::kind::{Kind, finer, has_fixed_days, offset_zone, value_type};
+use super::kind::{Kind, NANOS, finer, has_fixed_days, offset_zone, value_type};
 use super::literal::Literal;
-use super::temporal::NANOS;
 use super::time;
 use super::tree::{ArithmeticOp, Expr};
 use crate::error::{Error, Result};

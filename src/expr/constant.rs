@@ -7,9 +7,9 @@ use arrow_buffer::i256;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
-use super::kind::{Kind, has_fixed_days, scale, unit_scale, value_type};
+use super::kind::{Kind, NANOS, has_fixed_days, scale, unit_scale, value_type};
 use super::literal::{Literal, decimal, stored};
-use super::temporal::{self, NANOS};
+use super::temporal;
 use super::tree::{ArithmeticOp, Expr};
 use crate::error::{Error, Result, plan_err};
 

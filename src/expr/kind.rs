@@ -71,6 +71,9 @@ pub(super) fn finer(a: TimeUnit, b: TimeUnit) -> TimeUnit {
     if unit_scale(a) >= unit_scale(b) { a } else { b }
 }
 
+/// Nanoseconds of a second.
+pub(super) const NANOS: i128 = 1_000_000_000;
+
 /// Decimal digits after the point of seconds.
 pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
     match unit {

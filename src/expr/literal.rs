@@ -20,10 +20,9 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, IntervalUnit};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::kind::unit_scale;
+use super::kind::{NANOS, unit_scale};
 #[cfg(feature = "python")]
 use super::kind::{scale, value_type};
-use super::temporal::NANOS;
 use crate::error::{Result, plan_err};
 
 /// A constant of an expression.

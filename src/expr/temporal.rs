@@ -7,11 +7,10 @@ use std::fmt::{self, Formatter};
 
 use arrow_schema::TimeUnit;
 
-use super::kind::{offset_zone, unit_scale};
+use super::kind::{NANOS, offset_zone, unit_scale};
 use super::literal::Literal;
 
 const DAY: i128 = 86_400;
-pub(super) const NANOS: i128 = 1_000_000_000;
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i128) -> (i128, i128, i128) {

@@ -1,16 +1,17 @@
-//! The header: what a file is, and where its sections stand.
+//! The header: what a file is, and where its sections are.
 
-use crate::error::{Error, Result, not_supported};
-use crate::index::Part;
+use super::errors::damaged;
+use crate::error::{Result, not_supported};
+use crate::index::IndexPart;
 
-/// Not text in any encoding, and cut by what converts line ends.
+/// Not valid text in any encoding; a transfer that converts line ends breaks it.
 const MAGIC: [u8; 8] = *b"\x89PJOIN\r\n";
 
 /// The one version of the format that is written and read. A change of anything in docs/format.md is another version;
 /// so is a change of the hash functions or of how arrow-row encodes keys.
 pub(super) const VERSION: u32 = 1;
 
-/// As the writer's processor has it in memory.
+/// Written in the byte order of the processor.
 const BYTE_ORDER: u32 = 0x0102_0304;
 
 /// Sections begin at multiples of it, and the file ends at one.
@@ -21,41 +22,41 @@ const ENTRY: usize = 24;
 const CHECKSUM: std::ops::Range<usize> = 28..32;
 const VERSION_TEXT: std::ops::Range<usize> = 48..64;
 
-/// More are never written.
+/// No file has more.
 const MAX_SECTIONS: usize = 32;
 
 /// What a section holds; the numbers are those of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SectionKind {
     Meta,
     Rows,
     /// The key column as it is indexed, where the index reads it and the rows have it in another form.
     Key,
     Bounds,
-    Index(Part),
+    Index(IndexPart),
 }
 
-impl Kind {
+impl SectionKind {
     fn code(self) -> u32 {
         match self {
-            Kind::Meta => 1,
-            Kind::Rows => 2,
-            Kind::Key => 3,
-            Kind::Bounds => 4,
-            Kind::Index(part) => part as u32,
+            SectionKind::Meta => 1,
+            SectionKind::Rows => 2,
+            SectionKind::Key => 3,
+            SectionKind::Bounds => 4,
+            SectionKind::Index(part) => part as u32,
         }
     }
 
     fn of_code(code: u32) -> Option<Self> {
-        let small = [Kind::Meta, Kind::Rows, Kind::Key, Kind::Bounds];
-        small.into_iter().chain(Part::ALL.map(Kind::Index)).find(|kind| kind.code() == code)
+        let small = [SectionKind::Meta, SectionKind::Rows, SectionKind::Key, SectionKind::Bounds];
+        small.into_iter().chain(IndexPart::ALL.map(SectionKind::Index)).find(|kind| kind.code() == code)
     }
 }
 
 /// One section of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Section {
-    pub(super) kind: Kind,
+    pub(super) kind: SectionKind,
     /// CRC-32 (ISO-HDLC, as in zlib) of its bytes.
     pub(super) checksum: u32,
     pub(super) offset: u64,
@@ -81,7 +82,7 @@ impl Header {
     /// Most bytes of a header.
     pub(super) const MAX_HEADER: usize = FIXED + MAX_SECTIONS * ENTRY;
 
-    /// Bytes of a header of so many sections, padding included.
+    /// Bytes of a header of `sections` sections, padding included.
     pub(super) fn size(sections: usize) -> u64 {
         padded((FIXED + sections * ENTRY) as u64)
     }
@@ -118,7 +119,8 @@ impl Header {
     /// The header of a file of these bytes. Its sections lie within the file, one after the other.
     ///
     /// # Errors
-    /// [`Error::Execution`] for another file, a cut or a damaged one; [`Error::NotSupported`] for one of another version
+    /// [`Error::Damaged`](crate::Error::Damaged) for another file, a cut or a damaged one;
+    /// [`Error::NotSupported`](crate::Error::NotSupported) for one of another version
     /// or byte order.
     pub(super) fn decode(file: &[u8]) -> Result<Self> {
         Self::decode_start(file, file.len() as u64)
@@ -128,7 +130,7 @@ impl Header {
     /// or all.
     ///
     /// # Errors
-    /// As of [`decode`](Self::decode).
+    /// As [`decode`](Self::decode).
     pub(super) fn decode_start(file: &[u8], length_of_file: u64) -> Result<Self> {
         if file.len() < FIXED || file[..8] != MAGIC {
             return Err(damaged(match file.len() {
@@ -172,7 +174,8 @@ impl Header {
         let mut expected = size as u64;
         for at in (0..count).map(|i| FIXED + i * ENTRY) {
             let (offset, length) = (u64_at(at + 8), u64_at(at + 16));
-            let kind = Kind::of_code(u32_at(at)).ok_or_else(|| damaged("it has a section of an unknown kind"))?;
+            let kind =
+                SectionKind::of_code(u32_at(at)).ok_or_else(|| damaged("it has a section of an unknown kind"))?;
             let end = offset.checked_add(length).filter(|&end| end <= length_of_file);
             if offset != expected || end.is_none() || sections.iter().any(|section| section.kind == kind) {
                 return Err(damaged("a section of it is out of place"));
@@ -191,12 +194,7 @@ impl Header {
     }
 
     /// The section of this kind, if there is one.
-    pub(super) fn section(&self, kind: Kind) -> Option<Section> {
+    pub(super) fn section(&self, kind: SectionKind) -> Option<Section> {
         self.sections.iter().copied().find(|section| section.kind == kind)
     }
-}
-
-/// An error whose text goes on from the name of the file.
-pub(super) fn damaged(what: &str) -> Error {
-    Error::Damaged(what.to_owned())
 }

@@ -11,25 +11,25 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use arrow_buffer::Buffer;
 use memmap2::{Mmap, MmapMut};
 
-use super::header::damaged;
-use super::write::{PIECE, failed};
+use super::PIECE;
+use super::errors::{damaged, unwrapped};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
 
 /// A mapped file, or a copy of one. It stays mapped as long as a buffer of it lives.
-pub(crate) struct Mapped {
+pub(super) struct Mapped {
     map: Mmap,
-    /// A copy, which nobody else has.
+    /// True for a copy in memory of this process alone.
     private: bool,
-    /// One per pool that was asked to pay for it.
+    /// The charges of this file, at most one per pool.
     charges: Mutex<Vec<Weak<Reservation>>>,
-    /// The builds of it that nobody pays for, by path and whether they are verified.
+    /// The builds of this file that no pool pays for.
     builds: Mutex<Vec<Weak<PreparedBuild>>>,
 }
 
-/// Which bytes a file holds, as far as the system tells.
+/// What identifies the contents of a file: device, inode, length and time of the last change.
 #[cfg(unix)]
 type FileId = (u64, u64, u64, i64, i64);
 
@@ -37,7 +37,7 @@ type FileId = (u64, u64, u64, i64, i64);
 static MAPPED: Mutex<Vec<(FileId, Weak<Mapped>)>> = Mutex::new(Vec::new());
 
 impl Mapped {
-    /// Maps `file`, or answers the mapping that this process has of it.
+    /// Maps `file`, or returns the mapping that this process already has of it.
     pub(super) fn of(file: &File) -> io::Result<Arc<Self>> {
         #[cfg(unix)]
         {
@@ -60,10 +60,10 @@ impl Mapped {
         Self::new(file)
     }
 
-    /// Maps `file` once more.
+    /// Maps `file`, also where this process already has a mapping of it.
     pub(super) fn new(file: &File) -> io::Result<Arc<Self>> {
-        // SAFETY: read-only. That nobody changes or cuts the file in place while it is mapped is what `open` asks of its
-        // callers; `save` never does.
+        // SAFETY: the mapping is read-only. `open` asks its callers not to change or cut the file in place while it is mapped,
+        // and `save` never does.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self::with(map, false))
     }
@@ -71,7 +71,7 @@ impl Mapped {
     /// Copies `file` into memory of this process, where nothing that happens to the file reaches it. Read, never mapped: a
     /// file that is cut meanwhile is an error then.
     pub(super) fn copy_of(mut file: &File, len: usize, cancel: &Cancel) -> Result<Arc<Self>> {
-        let mut map = MmapMut::map_anon(len).map_err(failed)?;
+        let mut map = MmapMut::map_anon(len).map_err(unwrapped)?;
         // A hint: large indexes are probed at random.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
@@ -79,10 +79,10 @@ impl Mapped {
             cancel.check()?;
             file.read_exact(piece).map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => damaged("it was cut while it was read"),
-                _ => failed(error),
+                _ => unwrapped(error),
             })?;
         }
-        Ok(Self::with(map.make_read_only().map_err(failed)?, true))
+        Ok(Self::with(map.make_read_only().map_err(unwrapped)?, true))
     }
 
     fn with(map: Mmap, private: bool) -> Arc<Self> {
@@ -90,11 +90,11 @@ impl Mapped {
     }
 
     /// Whether this is memory of this process alone.
-    pub(crate) fn is_private(&self) -> bool {
+    pub(super) fn is_private(&self) -> bool {
         self.private
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.map
     }
 
@@ -109,7 +109,7 @@ impl Mapped {
         unsafe { Buffer::from_custom_allocation(start, len, Arc::new(AssertUnwindSafe(Arc::clone(self)))) }
     }
 
-    /// A build that was opened from this file and lives, with this path, and verified if that is asked.
+    /// A live build that was opened from this file by this path, and verified if `verify` asks for that.
     pub(super) fn opened(&self, path: &Path, verify: bool) -> Option<Arc<PreparedBuild>> {
         let builds = briefly(&self.builds)?;
         let same = |build: &Arc<PreparedBuild>| build.path() == Some(path) && (build.is_verified() || !verify);
@@ -124,7 +124,7 @@ impl Mapped {
         }
     }
 
-    /// The charge of this file to `pool`, the same for all that ask at one time.
+    /// The charge of this file to `pool`; while it lives, later calls return the same.
     ///
     /// # Errors
     /// [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted).
@@ -154,8 +154,8 @@ impl fmt::Debug for Mapped {
     }
 }
 
-/// The lock, or nothing where it stays taken: a fork may have caught another thread with it, which the child does not
-/// have. Its holders are done in microseconds.
+/// The lock, or `None` where it stays taken: the process may be the child of a fork at a moment when another thread held it,
+/// and that thread does not exist in the child. Otherwise it is held for microseconds.
 fn briefly<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     for _ in 0..10_000 {
         match mutex.try_lock() {

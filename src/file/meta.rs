@@ -1,8 +1,8 @@
-//! The meta section: what a build is of, in numbers.
+//! The meta section: the description of a build, as numbers.
 
 use arrow_schema::SchemaRef;
 
-use super::header::damaged;
+use super::errors::damaged;
 use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported};
 use crate::index::IndexKind;
@@ -55,9 +55,9 @@ impl Meta {
     }
 
     /// # Errors
-    /// [`Error::Execution`] for other bytes.
+    /// [`Error::Damaged`] for other bytes.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut input = Reader(bytes);
+        let mut input = MetaReader(bytes);
         let (rows, keys, null_group) = (input.size()?, input.size()?, input.number()?);
         let kind = *KINDS.get(input.size()?).ok_or_else(|| damaged("its index is of an unknown kind"))?;
         let (groups, in_list, has_null_key) = (input.number()?, input.flag()?, input.flag()?);
@@ -91,9 +91,9 @@ fn unreadable() -> Error {
     damaged("its description is not readable")
 }
 
-struct Reader<'a>(&'a [u8]);
+struct MetaReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl MetaReader<'_> {
     fn number(&mut self) -> Result<u64> {
         let (number, rest) = self.0.split_first_chunk().ok_or_else(unreadable)?;
         self.0 = rest;

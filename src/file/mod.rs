@@ -4,6 +4,7 @@
 //! files in it; [`write`] makes one, [`save`] gives it a name, [`mapping`] maps it, [`open`] makes a build of it, and
 //! [`share`] does without a name.
 
+mod errors;
 mod header;
 mod mapping;
 mod meta;
@@ -13,9 +14,11 @@ mod save;
 mod share;
 mod write;
 
-pub(crate) use mapping::Mapped;
-pub use open::{OpenOptions, SavedInfo};
 #[cfg(feature = "python")]
-pub(crate) use save::FileError;
+pub(crate) use errors::FileError;
+pub use open::{OpenOptions, SavedInfo};
 pub use save::SaveOptions;
 pub use share::SharedBuild;
+
+/// Most bytes that are written, read or summed up between two looks at the cancel signal.
+const PIECE: usize = 1 << 20;

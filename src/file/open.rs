@@ -1,4 +1,4 @@
-//! A file becomes a build, in place.
+//! Opening a saved build: the file becomes a build, in place.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,20 +10,18 @@ use std::time::SystemTime;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Schema};
 
-use super::header::{ALIGN, Header, Kind, Section, VERSION, damaged, padded};
+use super::PIECE;
+use super::errors::{damaged, io_error, unwrapped, with_path};
+use super::header::{ALIGN, Header, Section, SectionKind, VERSION, padded};
 use super::mapping::Mapped;
 use super::meta::Meta;
 use super::rows::StoredRows;
-use super::save::{io_error, name};
-use super::write::{PIECE, failed};
 use crate::cancel::Cancel;
-use crate::columns::Bounds;
-use crate::columns::Column;
-use crate::columns::{coerce, key_type};
+use crate::columns::{Bounds, LazyColumn, coerce, key_type, same_columns};
 use crate::error::Result;
-use crate::index::{IndexKind, Indexed, Part, StoredIndex};
+use crate::index::{IndexKind, IndexPart, Indexed, StoredIndex};
 use crate::memory::{Pool, Reservation};
-use crate::prepare::{BuildSpec, MappedBuild, Membership, PreparedBuild};
+use crate::prepare::{Backing, BackingFile, BuildParts, BuildSpec, Membership, PreparedBuild};
 
 /// Choices of [`PreparedBuild::open`].
 #[derive(Debug, Clone)]
@@ -33,7 +31,7 @@ pub struct OpenOptions {
     /// Default true.
     pub verify: bool,
     /// Pays for the mapped bytes, once per process however often the file is opened with it, or for the copy that `memory`
-    /// asks for. By default nobody does.
+    /// asks for. By default no pool is charged.
     pub pool: Option<Arc<dyn Pool>>,
     /// Copies the file into memory of this process instead of mapping it: whatever happens to the file later does no harm,
     /// and nothing is shared. Default false.
@@ -58,20 +56,20 @@ impl PreparedBuild {
     /// does; [`save`](Self::save) replaces it. Where that cannot be promised, [`OpenOptions::memory`] makes a copy.
     ///
     /// # Errors
-    /// [`Execution`](crate::Error::Execution) for a damaged or foreign file,
+    /// [`Damaged`](crate::Error::Damaged) for a damaged or foreign file,
     /// [`NotSupported`](crate::Error::NotSupported) for one of another version, [`External`](crate::Error::External) with
     /// the [`io::Error`] of the file system, [`ResourcesExhausted`](crate::Error::ResourcesExhausted) from the pool,
     /// [`Cancelled`](crate::Error::Cancelled).
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<Self>> {
         let path = path.as_ref();
         let file = open_file(path).map_err(|error| io_error(OPEN, path, error))?;
-        // Found again from any directory that the process changes to.
+        // The process may change its directory.
         let absolute = std::path::absolute(path).map_err(|error| io_error(OPEN, path, error))?;
         if options.memory {
-            return open_copy(&file, absolute, options).map(Arc::new).map_err(|error| name(error, OPEN, path));
+            return open_copy(&file, absolute, options).map(Arc::new).map_err(|error| with_path(error, OPEN, path));
         }
         let mapped = Mapped::of(&file).map_err(|error| io_error(OPEN, path, error))?;
-        // Tasks that each open what they were sent share one build while it lives. Who pays gets a build of his own.
+        // All callers without a pool share one build while it lives. With a pool, each gets another one, charged to that pool.
         if options.pool.is_none()
             && let Some(build) = mapped.opened(&absolute, options.verify)
         {
@@ -79,7 +77,7 @@ impl PreparedBuild {
         }
         let charge = options.pool.as_ref().map(|pool| mapped.charge(pool)).transpose()?;
         let build = open_mapped(Arc::clone(&mapped), Some(absolute), charge, options);
-        let build = Arc::new(build.map_err(|error| name(error, OPEN, path))?);
+        let build = Arc::new(build.map_err(|error| with_path(error, OPEN, path))?);
         if options.pool.is_none() {
             mapped.remember(&build);
         }
@@ -88,12 +86,12 @@ impl PreparedBuild {
 }
 
 fn open_copy(mut file: &File, path: PathBuf, options: &OpenOptions) -> Result<PreparedBuild> {
-    let length = file.metadata().map_err(failed)?.len();
-    // What is no saved build is not copied first.
+    let length = file.metadata().map_err(unwrapped)?.len();
+    // The header is read first, so that another file is refused before it is copied.
     let mut start = Vec::new();
-    file.take(Header::MAX_HEADER as u64).read_to_end(&mut start).map_err(failed)?;
+    file.take(Header::MAX_HEADER as u64).read_to_end(&mut start).map_err(unwrapped)?;
     Header::decode_start(&start, length)?;
-    file.rewind().map_err(failed)?;
+    file.rewind().map_err(unwrapped)?;
     let len = usize::try_from(length).unwrap_or(usize::MAX);
     let mut charge = options.pool.as_ref().map(|pool| Reservation::new(pool, "copy of a saved build"));
     if let Some(charge) = &mut charge {
@@ -108,12 +106,12 @@ pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let regular = |data: fs::Metadata| match (data.is_file(), data.is_dir()) {
         (true, _) => Ok(()),
         (_, true) => Err(io::ErrorKind::IsADirectory.into()),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     };
     regular(fs::metadata(path)?)?;
     let mut options = fs::OpenOptions::new();
     options.read(true);
-    // Something else may have taken the name meanwhile.
+    // Something else may have taken the name since: opening a pipe must not block.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
     let file = options.open(path)?;
@@ -135,10 +133,10 @@ pub(super) fn open_mapped(
     }
     let stored = Stored { mapped, header };
     let meta = stored.meta()?;
-    let rows = stored.rows(Kind::Rows)?;
+    let rows = stored.rows(SectionKind::Rows)?;
     check_schema(meta.spec.schema(), rows.schema())?;
     let columns = match options.verify {
-        true => rows.columns(meta.rows, cancel)?.into_iter().map(Column::from).collect(),
+        true => rows.columns(meta.rows, cancel)?.into_iter().map(LazyColumn::from).collect(),
         false => (0..rows.schema().fields().len()).map(|column| later(&rows, column, meta.rows)).collect::<Vec<_>>(),
     };
     let types: Vec<DataType> =
@@ -159,7 +157,7 @@ pub(super) fn open_mapped(
             has_null_key |= key(i)?.logical_null_count() > 0;
         }
         if has_null_key != meta.has_null_key {
-            return Err(damaged("it is wrong about null keys"));
+            return Err(damaged("it says whether there are null keys, and that is wrong"));
         }
     }
     let bounds = stored.bounds(&types)?;
@@ -167,38 +165,41 @@ pub(super) fn open_mapped(
         true => {
             let keys = meta.spec.keys().iter().map(|&key| columns[key].get().cloned()).collect::<Result<Vec<_>>>()?;
             Membership::list(rows.schema(), meta.spec.keys(), keys)?
-                .ok_or_else(|| damaged("it lists keys of no list"))?
+                .ok_or_else(|| damaged("its keys are of a type that has no IN-list"))?
         }
         false => Membership::Map,
     };
-    Ok(PreparedBuild::from_file(MappedBuild {
-        fingerprint: stored.header.fingerprint,
-        rows_bytes: stored.size(Kind::Rows),
+    let backing = StoredBacking {
+        rows_bytes: stored.size(SectionKind::Rows),
+        mapped: stored.mapped,
+        path,
+        is_verified: options.verify,
+        charge,
+    };
+    Ok(PreparedBuild::from_parts(BuildParts {
+        fingerprint: Some(stored.header.fingerprint),
         spec: meta.spec,
         schema: Arc::clone(rows.schema()),
         columns,
-        rows: meta.rows,
-        has_null_key: meta.has_null_key,
+        num_rows: meta.rows,
+        has_null_key: Some(meta.has_null_key),
         index,
         groups,
         bounds,
         membership,
-        mapped: stored.mapped,
-        path,
-        verified: options.verify,
-        charge,
+        backing: Box::new(backing),
     }))
 }
 
-/// Opens a file that was just written, and forgets it.
+/// Opens a file that was just written, to check it.
 pub(super) fn verify_file(file: &File, cancel: &Cancel) -> Result<()> {
     let options = OpenOptions { cancel: cancel.clone(), ..OpenOptions::default() };
-    open_mapped(Mapped::new(file).map_err(failed)?, None, None, &options).map(drop)
+    open_mapped(Mapped::new(file).map_err(unwrapped)?, None, None, &options).map(drop)
 }
 
-fn later(rows: &Arc<StoredRows>, column: usize, len: usize) -> Column {
+fn later(rows: &Arc<StoredRows>, column: usize, len: usize) -> LazyColumn {
     let rows = Arc::clone(rows);
-    Column::later(move || rows.column(column, len))
+    LazyColumn::later(move || rows.column(column, len))
 }
 
 fn check_sums(header: &Header, file: &[u8], cancel: &Cancel) -> Result<()> {
@@ -221,11 +222,42 @@ fn check_sums(header: &Header, file: &[u8], cancel: &Cancel) -> Result<()> {
 
 /// The rows may be nullable where the build says that they are not, and differ in nothing else.
 fn check_schema(build: &Schema, rows: &Schema) -> Result<()> {
-    let same = build.fields().len() == rows.fields().len()
-        && build.fields().iter().zip(rows.fields()).all(|(build, rows)| {
-            build.name() == rows.name() && build.data_type() == rows.data_type() && build.metadata() == rows.metadata()
-        });
-    if same { Ok(()) } else { Err(damaged("its rows have another schema than the build")) }
+    let mut fields = build.fields().iter().zip(rows.fields());
+    if same_columns(build, rows) && fields.all(|(build, rows)| build.metadata() == rows.metadata()) {
+        Ok(())
+    } else {
+        Err(damaged("its rows have another schema than the build"))
+    }
+}
+
+/// A file in memory that a build lies in.
+struct StoredBacking {
+    mapped: Arc<Mapped>,
+    rows_bytes: usize,
+    path: Option<PathBuf>,
+    is_verified: bool,
+    /// Last: the memory goes before its charge.
+    charge: Option<Arc<Reservation>>,
+}
+
+impl Backing for StoredBacking {
+    fn reserved_bytes(&self) -> usize {
+        self.charge.as_ref().map_or(0, |charge| charge.size())
+    }
+
+    fn pool(&self) -> Option<&Arc<dyn Pool>> {
+        self.charge.as_ref().map(|charge| charge.pool())
+    }
+
+    fn file(&self) -> Option<BackingFile<'_>> {
+        Some(BackingFile {
+            bytes: self.mapped.bytes(),
+            rows_bytes: self.rows_bytes,
+            path: self.path.as_deref(),
+            is_private: self.mapped.is_private(),
+            is_verified: self.is_verified,
+        })
+    }
 }
 
 /// A mapped file with its header.
@@ -236,16 +268,16 @@ struct Stored {
 
 impl Stored {
     fn meta(&self) -> Result<Meta> {
-        let section = self.section(Kind::Meta)?;
+        let section = self.section(SectionKind::Meta)?;
         let bytes = self.bytes(section);
-        // Small, and read by whoever opens.
+        // Checked even without `verify`: it is small, and everything below relies on it.
         if crc32fast::hash(bytes) != section.checksum {
             return Err(damaged("the checksum of its description is wrong"));
         }
         Meta::decode(bytes)
     }
 
-    fn section(&self, kind: Kind) -> Result<Section> {
+    fn section(&self, kind: SectionKind) -> Result<Section> {
         self.header.section(kind).ok_or_else(|| damaged(&format!("it has no section {kind:?}")))
     }
 
@@ -257,17 +289,17 @@ impl Stored {
         self.mapped.buffer(section.offset as usize, section.length as usize)
     }
 
-    fn size(&self, kind: Kind) -> usize {
+    fn size(&self, kind: SectionKind) -> usize {
         self.header.section(kind).map_or(0, |section| section.length as usize)
     }
 
-    fn rows(&self, kind: Kind) -> Result<Arc<StoredRows>> {
+    fn rows(&self, kind: SectionKind) -> Result<Arc<StoredRows>> {
         StoredRows::open(self.buffer(self.section(kind)?))
     }
 
     fn index(&self, meta: &Meta) -> StoredIndex {
         let part = |section: &Section| match section.kind {
-            Kind::Index(part) => Some((part, self.buffer(*section))),
+            SectionKind::Index(part) => Some((part, self.buffer(*section))),
             _ => None,
         };
         StoredIndex {
@@ -281,16 +313,16 @@ impl Stored {
     }
 
     /// The first key column as it is indexed.
-    fn key_column(&self, meta: &Meta, columns: &[Column], types: &[DataType], verify: bool) -> Result<Column> {
+    fn key_column(&self, meta: &Meta, columns: &[LazyColumn], types: &[DataType], verify: bool) -> Result<LazyColumn> {
         let key = meta.spec.keys()[0];
-        if self.header.section(Kind::Key).is_none() {
-            // An index that reads it finds the column in another type and is refused below.
+        if self.header.section(SectionKind::Key).is_none() {
+            // An index that reads this column finds it in another type and is refused.
             return match meta.kind == IndexKind::Bytes && types[0] != *meta.spec.schema().field(key).data_type() {
-                true => Ok(Column::later(|| Err(damaged("it has no section Key")))),
+                true => Ok(LazyColumn::later(|| Err(damaged("it has no section Key")))),
                 false => Ok(columns[key].clone()),
             };
         }
-        let rows = self.rows(Kind::Key)?;
+        let rows = self.rows(SectionKind::Key)?;
         if rows.schema().fields().len() != 1 || *rows.schema().field(0).data_type() != types[0] {
             return Err(damaged("its indexed key column has another type"));
         }
@@ -302,7 +334,7 @@ impl Stored {
     }
 
     fn bounds(&self, types: &[DataType]) -> Result<Vec<Option<Bounds>>> {
-        let stored = self.rows(Kind::Bounds)?;
+        let stored = self.rows(SectionKind::Bounds)?;
         let columns = stored.columns(2, &Cancel::default())?;
         if columns.len() != types.len() {
             return Err(damaged("it has bounds of other keys"));
@@ -318,10 +350,10 @@ impl Stored {
     }
 }
 
-/// What the header of a saved build tells without opening it.
+/// What the header of a saved build says, without opening the build.
 #[derive(Clone)]
 pub struct SavedInfo {
-    /// What the build is of: schema, key columns, null equality.
+    /// What the build was prepared for: schema, key columns, null equality.
     pub spec: BuildSpec,
     /// Number of build rows.
     pub num_rows: usize,
@@ -331,7 +363,7 @@ pub struct SavedInfo {
     pub duplicates: usize,
     /// Which index structure it has.
     pub index_kind: IndexKind,
-    /// True where membership is told by a list of the keys.
+    /// True where a filter gets the keys as a list.
     pub in_list: bool,
     /// Bytes of the rows, an Arrow IPC file, and where in the file it begins.
     pub rows: std::ops::Range<u64>,
@@ -343,7 +375,7 @@ pub struct SavedInfo {
     pub file_bytes: u64,
     /// Identity of the contents.
     pub fingerprint: u128,
-    /// When the file was written, where the system tells.
+    /// When the file was written, where the system knows it.
     pub created: Option<SystemTime>,
     /// Version of the crate that wrote it.
     pub crate_version: String,
@@ -361,20 +393,20 @@ impl SavedInfo {
         let (file, created) = open_file(path)
             .and_then(|file| Ok((Mapped::of(&file)?, file.metadata()?.modified().ok())))
             .map_err(|error| io_error("inspect the saved build", path, error))?;
-        Self::of(file, created).map_err(|error| name(error, "inspect the saved build", path))
+        Self::of(file, created).map_err(|error| with_path(error, "inspect the saved build", path))
     }
 
     fn of(mapped: Arc<Mapped>, created: Option<SystemTime>) -> Result<Self> {
         let header = Header::decode(mapped.bytes())?;
         let stored = Stored { mapped, header };
         let meta = stored.meta()?;
-        let rows = stored.section(Kind::Rows)?;
-        let size = |parts: &[Part]| parts.iter().map(|&part| stored.size(Kind::Index(part)) as u64).sum();
-        let of_groups = [Part::GroupOffsets, Part::GroupRows];
-        let of_index: Vec<Part> = Part::ALL.into_iter().filter(|part| !of_groups.contains(part)).collect();
-        let indexed = match (meta.groups, stored.header.section(Kind::Index(Part::GroupOffsets))) {
+        let rows = stored.section(SectionKind::Rows)?;
+        let size = |parts: &[IndexPart]| parts.iter().map(|&part| stored.size(SectionKind::Index(part)) as u64).sum();
+        let of_groups = [IndexPart::GroupOffsets, IndexPart::GroupRows];
+        let of_index: Vec<IndexPart> = IndexPart::ALL.into_iter().filter(|part| !of_groups.contains(part)).collect();
+        let indexed = match (meta.groups, stored.header.section(SectionKind::Index(IndexPart::GroupOffsets))) {
             (2, Some(offsets)) => ends(stored.bytes(offsets)),
-            (3, _) => stored.size(Kind::Index(Part::GroupRows)) / 4,
+            (3, _) => stored.size(SectionKind::Index(IndexPart::GroupRows)) / 4,
             _ => meta.keys,
         };
         Ok(Self {
@@ -384,7 +416,7 @@ impl SavedInfo {
             index_kind: meta.kind,
             in_list: meta.in_list,
             rows: rows.offset..rows.offset + rows.length,
-            index_bytes: size(&of_index) + stored.size(Kind::Key) as u64,
+            index_bytes: size(&of_index) + stored.size(SectionKind::Key) as u64,
             groups_bytes: size(&of_groups),
             file_bytes: stored.mapped.bytes().len() as u64,
             fingerprint: stored.header.fingerprint,

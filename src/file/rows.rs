@@ -1,5 +1,5 @@
 //! Rows as a complete Arrow IPC file of one batch, uncompressed, every buffer at a multiple of 64 bytes; and back in
-//! place. Such a file is a section of ours, so any Arrow library reads the rows of a saved build.
+//! place. It is one section of a saved build, so any Arrow library reads the rows of a saved build.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -18,8 +18,9 @@ use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef};
 
-use super::header::{ALIGN, damaged};
-use super::write::{PIECE, failed};
+use super::PIECE;
+use super::errors::{damaged, unwrapped};
+use super::header::ALIGN;
 use crate::cancel::Cancel;
 use crate::columns::is_sound;
 use crate::error::{Error, Result, not_supported};
@@ -38,7 +39,7 @@ pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
     }));
     match written {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(ArrowError::IoError(_, error))) => Err(failed(error)),
+        Ok(Err(ArrowError::IoError(_, error))) => Err(unwrapped(error)),
         Ok(Err(error)) => not_supported!("Arrow IPC does not carry these rows, so they are not saved: {error}"),
         Err(_) => not_supported!("Arrow IPC does not carry these rows, so they are not saved"),
     }
@@ -49,7 +50,7 @@ pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
 pub(super) struct StoredRows {
     data: Buffer,
     schema: SchemaRef,
-    /// The schema with binary for text, which is laid out alike; that it is text is checked here.
+    /// The schema with binary for text, which has the same layout; that it is valid text is checked here.
     binary: SchemaRef,
     /// For each column the dictionaries in it, as positions in `dictionaries`.
     dictionaries_of: Vec<Vec<usize>>,
@@ -64,9 +65,9 @@ impl StoredRows {
     /// Reads footer and message headers.
     ///
     /// # Errors
-    /// [`Error::Execution`] for what is no such file.
+    /// [`Error::Damaged`] for other bytes.
     pub(super) fn open(data: Buffer) -> Result<Arc<Self>> {
-        // What arrow-ipc panics on is damage too.
+        // arrow-ipc panics on some damaged files.
         let opened = catch_unwind(AssertUnwindSafe(|| Self::read_footer(data)));
         Ok(Arc::new(opened.unwrap_or_else(|_| Err(unreadable("footer")))?))
     }
@@ -140,10 +141,10 @@ impl StoredRows {
         &self.schema
     }
 
-    /// Column `column`, its buffers in place; everything in it is checked.
+    /// LazyColumn `column`, its buffers in place; everything in it is checked.
     ///
     /// # Errors
-    /// [`Error::Execution`] for a column that is not valid, or does not have `rows` rows.
+    /// [`Error::Damaged`] for a column that is not valid, or does not have `rows` rows.
     pub(super) fn column(&self, column: usize, rows: usize) -> Result<ArrayRef> {
         let mut columns = self.decode(column..column + 1, rows, &Cancel::default())?;
         columns.pop().ok_or_else(|| unreadable("column"))
@@ -152,13 +153,13 @@ impl StoredRows {
     /// All columns, as [`column`](Self::column) gives one.
     ///
     /// # Errors
-    /// As of [`column`](Self::column), and [`Error::Cancelled`].
+    /// As [`column`](Self::column), and [`Error::Cancelled`].
     pub(super) fn columns(&self, rows: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
         // Arrow's own checks do not look at a cancel signal: large columns are decoded one by one, and small ones together,
         // since each time all fields are passed over.
         let (all, at_once) = (self.schema.fields().len(), (VALUES / rows.max(1)).max(1));
         let mut columns = Vec::with_capacity(all);
-        // Also of no columns the rows are counted.
+        // Without columns too, so that the number of rows is checked.
         for start in (0..all.max(1)).step_by(at_once) {
             cancel.check()?;
             columns.extend(self.decode(start..all.min(start + at_once), rows, cancel)?);
@@ -167,7 +168,7 @@ impl StoredRows {
     }
 
     fn decode(&self, columns: Range<usize>, rows: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
-        // What arrow-ipc panics on is damage too.
+        // arrow-ipc panics on some damaged files.
         let decoded = catch_unwind(AssertUnwindSafe(|| self.try_decode(columns.clone())));
         let names = &self.schema.fields()[columns.clone()];
         let of = |names: &[FieldRef]| match names {
@@ -263,20 +264,6 @@ fn text<O: OffsetSizeTrait>(column: &ArrayRef, cancel: &Cancel) -> Result<Option
     }
     // SAFETY: offsets and nulls are those of a valid binary array, and each value was found to be UTF-8.
     Ok(Some(Arc::new(unsafe { GenericStringArray::<O>::new_unchecked(offsets, values, nulls) })))
-}
-
-/// Whether the type or one inside of it is run-end encoded; the values of dictionaries are not looked at.
-pub(super) fn has_run_ends(data_type: &DataType) -> bool {
-    use DataType::*;
-    let inside = |field: &FieldRef| has_run_ends(field.data_type());
-    match data_type {
-        RunEndEncoded(_, _) => true,
-        List(field) | LargeList(field) | ListView(field) | LargeListView(field) => inside(field),
-        FixedSizeList(field, _) | Map(field, _) => inside(field),
-        Struct(fields) => fields.iter().any(inside),
-        Union(fields, _) => fields.iter().any(|(_, field)| inside(field)),
-        _ => false,
-    }
 }
 
 fn unreadable(what: &str) -> Error {

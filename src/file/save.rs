@@ -1,15 +1,17 @@
-//! A build gets a name: written beside, then renamed, so that the name means the old file or the new, never half of one.
+//! Saving a build: it is written to a temporary file and renamed, so that the name means the old file or the new one, never half
+//! of one.
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::PIECE;
+use super::errors::{io_error, unwrapped, with_path};
 use super::open::verify_file;
-use super::write::{PIECE, failed, write_sections};
+use super::write::write_sections;
 use crate::cancel::Cancel;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::prepare::PreparedBuild;
 
 /// Choices of [`PreparedBuild::save`].
@@ -28,20 +30,21 @@ impl PreparedBuild {
     /// Saves the build as one file that [`open`](Self::open) maps. The same batches give the same file, byte for byte.
     ///
     /// The file is written beside `path` (beside what it points to, where that is a symbolic link), read back and checked,
-    /// brought to the disk, and renamed; a crash at any point leaves what was there before, or the new file. Who has the old
-    /// file open keeps it. To put a copy of a saved file in the place of another, open it and save it there: copying over a
+    /// brought to the disk, and renamed; a crash at any point leaves what was there before, or the new file. A process that has
+    /// the old file open keeps it. To put a copy of a saved file in the place of another, open it and save it there: copying over a
     /// file changes it for those who have it open.
     ///
     /// # Errors
-    /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
-    /// file system, [`Error::Cancelled`]. Nothing is left behind then.
+    /// [`NotSupported`](crate::Error::NotSupported) for types that Arrow IPC does not carry,
+    /// [`External`](crate::Error::External) with the [`io::Error`] of the file system,
+    /// [`Cancelled`](crate::Error::Cancelled). Nothing is left behind then.
     pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
         let path = path.as_ref();
         let failed = |error| io_error(SAVE, path, error);
         let (target, replaced) = target(path).map_err(failed)?;
         let mut temporary = Temporary::beside(&target).map_err(failed)?;
         let mode = options.mode.or(replaced).unwrap_or(0o600);
-        temporary.fill(self, mode, &options.cancel).map_err(|error| name(error, SAVE, path))?;
+        temporary.fill(self, mode, &options.cancel).map_err(|error| with_path(error, SAVE, path))?;
         options.cancel.check()?;
         fs::rename(&temporary.path, &target).map_err(failed)?;
         temporary.renamed = true;
@@ -49,15 +52,15 @@ impl PreparedBuild {
     }
 }
 
-/// The file that `path` means, which lies behind symbolic links, and its mode where it is there. A name of anything but a file
-/// is not to be replaced.
+/// The file that `path` leads to, through symbolic links, and its mode where it exists. Anything but a file is
+/// not replaced.
 fn target(path: &Path) -> io::Result<(PathBuf, Option<u32>)> {
     match fs::metadata(path) {
         Ok(data) if data.is_file() => Ok((fs::canonicalize(path)?, mode(&data))),
         Ok(data) if data.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
         Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, pipe or socket, not a file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Links that go in circles are another error: each that is followed here leads on.
+            // Links that form a circle give another error than `NotFound`, so this loop ends.
             let mut target = path.to_path_buf();
             while let Ok(next) = fs::read_link(&target) {
                 target = target.parent().unwrap_or(Path::new("")).join(next);
@@ -88,14 +91,14 @@ struct Temporary {
 impl Temporary {
     fn beside(path: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file"))?;
+        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file"))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            // Without the name of the file, which may be as long as names can be.
+            // Without the name of the file, which may already have the greatest length of a name.
             let path = path.with_file_name(format!(".prejoin-{}-{number}.tmp", std::process::id()));
             match create_private(&path) {
                 Ok(file) => return Ok(Self { path, file, renamed: false }),
-                // Of a process that had our id and was killed, or has it in another container.
+                // Left by a killed process of the same id, or made by one in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
                 Err(error) => return Err(error),
             }
@@ -106,14 +109,14 @@ impl Temporary {
         write_build(build, &mut self.file, cancel)?;
         // A file that cannot be opened must not take the place of one that can.
         verify_file(&self.file, cancel)?;
-        set_mode(&self.file, mode).and_then(|()| self.file.sync_all()).map_err(failed)
+        set_mode(&self.file, mode).and_then(|()| self.file.sync_all()).map_err(unwrapped)
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
         if !self.renamed {
-            // The error that brought us here says more.
+            // The caller already returns an error.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -121,17 +124,17 @@ impl Drop for Temporary {
 
 /// Writes the whole file of `build`.
 pub(super) fn write_build(build: &PreparedBuild, file: &mut File, cancel: &Cancel) -> Result<()> {
-    if let Some(bytes) = build.mapped_file() {
-        return bytes.chunks(PIECE).try_for_each(|piece| {
+    if let Some(stored) = build.file() {
+        return stored.bytes.chunks(PIECE).try_for_each(|piece| {
             cancel.check()?;
-            file.write_all(piece).map_err(failed)
+            file.write_all(piece).map_err(unwrapped)
         });
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *file);
     let header = write_sections(build, &mut out, cancel)?;
-    out.flush().map_err(failed)?;
+    out.flush().map_err(unwrapped)?;
     drop(out);
-    file.rewind().and_then(|()| file.write_all(&header.encode())).map_err(failed)
+    file.rewind().and_then(|()| file.write_all(&header.encode())).map_err(unwrapped)
 }
 
 /// A new file that the user alone can read and write.
@@ -153,8 +156,8 @@ fn set_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The rename itself is on the disk after this, where the system lets us: a directory may be written to and not read, and
-/// some file systems know no such thing.
+/// Brings the rename to the disk, where that is possible: a directory may be writable and not readable, and some file systems
+/// do not support this.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -168,42 +171,4 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
-}
-
-/// An error of the file system that says what was done with which file; in an [`io::Error`] of its kind.
-#[derive(Debug)]
-pub(crate) struct FileError {
-    text: String,
-    /// The number that the system gave it.
-    #[cfg_attr(not(feature = "python"), allow(dead_code))]
-    pub(crate) code: Option<i32>,
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for FileError {}
-
-pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
-    let text = format!("cannot {doing} {}: {error}", path.display());
-    let named = FileError { text, code: error.raw_os_error() };
-    Error::External(Box::new(io::Error::new(error.kind(), named)))
-}
-
-/// `error` with the name of the file.
-pub(super) fn name(error: Error, doing: &str, path: &Path) -> Error {
-    let named = |text: String| format!("cannot {doing} {}: {text}", path.display());
-    match error {
-        Error::Execution(text) => Error::Execution(named(text)),
-        Error::Damaged(text) => Error::Damaged(named(text)),
-        Error::NotSupported(text) => Error::NotSupported(named(text)),
-        Error::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => io_error(doing, path, *error),
-            Err(error) => Error::External(error),
-        },
-        other => other,
-    }
 }

@@ -1,15 +1,16 @@
-//! A build for other processes without a file of a name: memory that the kernel frees with its last user.
+//! A build for other processes, without a named file: memory that the kernel frees with its last user.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::errors::{io_error, unwrapped, with_path};
 use super::header::Header;
 use super::mapping::Mapped;
 use super::open::{OpenOptions, open_file, open_mapped, verify_file};
-use super::save::{io_error, name, write_build};
-use super::write::{failed, write_sections};
+use super::save::write_build;
+use super::write::write_sections;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
@@ -49,14 +50,14 @@ impl PreparedBuild {
     /// [`share`](Self::share) that looks at `cancel` while it copies.
     ///
     /// # Errors
-    /// Those, and [`Error::Cancelled`].
+    /// As [`share`](Self::share), and [`Error::Cancelled`].
     pub fn share_with(&self, cancel: &Cancel) -> Result<SharedBuild> {
         let fingerprint = self.fingerprint_with(cancel)?;
         let mut charge = self.pool().map(|pool| Reservation::new(pool, "shared build"));
         if let Some(charge) = &mut charge {
-            // What is written to nowhere tells how much it is.
-            let size = match self.mapped_file() {
-                Some(bytes) => bytes.len() as u64,
+            // Written to a sink, only to learn the size.
+            let size = match self.file() {
+                Some(stored) => stored.bytes.len() as u64,
                 None => write_sections(self, io::sink(), cancel)?.file_length(),
             };
             charge.try_grow(usize::try_from(size).unwrap_or(usize::MAX))?;
@@ -65,19 +66,20 @@ impl PreparedBuild {
             SharedBuild::create(fingerprint, charge).map_err(|error| io_error(SHARE, Path::new("memory"), error))?;
         let filled = write_build(self, &mut shared.file, cancel);
         let filled = filled.and_then(|()| verify_file(&shared.file, cancel));
-        let sealed = filled.and_then(|()| shared.seal().map_err(failed));
-        sealed.map_err(|error| name(error, SHARE, &path))?;
+        let sealed = filled.and_then(|()| shared.seal().map_err(unwrapped));
+        sealed.map_err(|error| with_path(error, SHARE, &path))?;
         Ok(shared)
     }
 }
 
 impl SharedBuild {
-    /// The handle that another process has, as its [`path`](Self::path) and [`fingerprint`](Self::fingerprint) tell. Whatever
-    /// is at the path now is looked at before it is trusted: on Linux sealed memory, that of a build with this fingerprint.
+    /// A handle on the build that another process shared, by its [`path`](Self::path) and [`fingerprint`](Self::fingerprint).
+    /// What is at the path now is checked before it is trusted: it must be a build with this fingerprint, on Linux in sealed
+    /// memory.
     ///
     /// # Errors
     /// [`Error::External`] with the [`io::Error`] of the system: that process is gone, or does not let this one in.
-    /// [`Error::Execution`] where something else is in its place.
+    /// [`Error::Damaged`] where something else is in its place.
     pub fn attach(path: impl Into<PathBuf>, fingerprint: u128) -> Result<Self> {
         let path = path.into();
         let file = open_file(&path).map_err(|error| match error.kind() {
@@ -86,7 +88,7 @@ impl SharedBuild {
                             that stays, or save the build to a file";
                 Error::External(Box::new(io::Error::new(error.kind(), gone)))
             }
-            // What no shared build is.
+            // A shared build is a regular file.
             io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => replaced(),
             _ => io_error("attach to the shared build", &path, error),
         })?;
@@ -101,7 +103,7 @@ impl SharedBuild {
         let length = read.map_err(|error| io_error("attach to the shared build", &path, error))?;
         match Header::decode_start(&start, length) {
             Ok(header) if header.fingerprint == fingerprint => Ok(Self::of(file, path, fingerprint)),
-            Err(error @ Error::NotSupported(_)) => Err(name(error, "attach to the shared build", &path)),
+            Err(error @ Error::NotSupported(_)) => Err(with_path(error, "attach to the shared build", &path)),
             _ => Err(replaced()),
         }
     }
@@ -109,13 +111,13 @@ impl SharedBuild {
     /// Maps the build. Everything is checked, unless `options` say otherwise.
     ///
     /// # Errors
-    /// As [`PreparedBuild::open`]; [`Error::Execution`] where the process that shared it is gone and something else is in
+    /// As [`PreparedBuild::open`]; [`Error::Damaged`] where the process that shared it is gone and something else is in
     /// its place.
     pub fn open(&self, options: &OpenOptions) -> Result<Arc<PreparedBuild>> {
         const OPEN: &str = "open the shared build";
         let mapped = self.mapped().map_err(|error| io_error(OPEN, &self.path(), error))?;
         let charge = options.pool.as_ref().map(|pool| mapped.charge(pool)).transpose()?;
-        let build = open_mapped(mapped, None, charge, options).map_err(|error| name(error, OPEN, &self.path()))?;
+        let build = open_mapped(mapped, None, charge, options).map_err(|error| with_path(error, OPEN, &self.path()))?;
         match build.fingerprint()? == self.fingerprint {
             true => Ok(Arc::new(build)),
             false => Err(replaced()),
@@ -129,11 +131,12 @@ impl SharedBuild {
 }
 
 fn replaced() -> Error {
-    let text = "something else stands where the shared build was: the process that shared it is gone; share it anew";
-    Error::Execution(text.to_owned())
+    let text =
+        "something else stands where the shared build was: the process that shared it is gone; share the build again";
+    Error::Damaged(text.to_owned())
 }
 
-/// From here nobody can change the bytes.
+/// With these seals, no process can change the bytes.
 #[cfg(target_os = "linux")]
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
 
@@ -160,7 +163,7 @@ impl SharedBuild {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call made this descriptor, and nobody else knows it.
+        // SAFETY: the call returned this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         let this = Self { file, fingerprint, _charge: charge };
         let path = this.path();
@@ -171,7 +174,7 @@ impl SharedBuild {
         Self { file, fingerprint, _charge: None }
     }
 
-    /// Where processes of this host open it: through this process, whoever shared it.
+    /// Where processes of this host open it: through this process, also where another one shared it.
     pub fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))

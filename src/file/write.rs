@@ -8,14 +8,15 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Field, Schema};
 use arrow_select::concat::concat;
 
-use super::header::{ALIGN, Header, Kind, Section, padded};
+use super::PIECE;
+use super::errors::unwrapped;
+use super::header::{ALIGN, Header, Section, SectionKind, padded};
 use super::meta::Meta;
-use super::rows::{has_run_ends, write_rows};
+use super::rows::write_rows;
 use crate::cancel::Cancel;
 use crate::columns::copy_size::copy_bound;
-use crate::columns::key_type;
-use crate::columns::{Bounds, concat as concat_columns};
-use crate::error::{Error, Result};
+use crate::columns::{Bounds, concat as concat_columns, has_run_ends, key_type};
+use crate::error::Result;
 use crate::index::StoredIndex;
 use crate::memory::Reservation;
 use crate::prepare::{Membership, PreparedBuild};
@@ -26,10 +27,7 @@ enum Content {
     Rows(RecordBatch),
 }
 
-/// Most bytes that are written, read or summed up between two looks at the cancel signal.
-pub(super) const PIECE: usize = 1 << 20;
-
-/// Writes all sections of `build`, after room for the header, which it answers. The same build gives the same bytes.
+/// Writes all sections of `build`, after room for the header, which it returns. The same build gives the same bytes.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with; [`Error::Cancelled`].
@@ -44,8 +42,8 @@ pub(super) fn write_sections(build: &PreparedBuild, out: impl Write, cancel: &Ca
         let offset = out.written;
         out.checksum = crc32fast::Hasher::new();
         match content {
-            Content::Bytes(bytes) => out.write_all(&bytes).map_err(failed)?,
-            Content::Buffer(buffer) => out.write_all(&buffer).map_err(failed)?,
+            Content::Bytes(bytes) => out.write_all(&bytes).map_err(unwrapped)?,
+            Content::Buffer(buffer) => out.write_all(&buffer).map_err(unwrapped)?,
             Content::Rows(rows) => write_rows(&mut out, &rows)?,
         }
         let (checksum, length) = (out.checksum.clone().finalize(), out.written - offset);
@@ -55,7 +53,11 @@ pub(super) fn write_sections(build: &PreparedBuild, out: impl Write, cancel: &Ca
     Ok(Header { fingerprint, crate_version: env!("CARGO_PKG_VERSION").to_owned(), sections })
 }
 
-fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>, cancel: &Cancel) -> Result<Vec<(Kind, Content)>> {
+fn contents(
+    build: &PreparedBuild,
+    copies: Option<&mut Reservation>,
+    cancel: &Cancel,
+) -> Result<Vec<(SectionKind, Content)>> {
     let StoredIndex { kind, num_keys, null_group, groups, numbers, parts } =
         StoredIndex::of(build.index(), build.groups());
     let meta = Meta {
@@ -70,15 +72,16 @@ fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>, cancel: &Ca
         numbers,
     };
     let rows = without_slices(build.rows()?, copies, cancel)?;
-    let mut contents = vec![(Kind::Meta, Content::Bytes(meta.encode()?)), (Kind::Rows, Content::Rows(rows.clone()))];
+    let mut contents =
+        vec![(SectionKind::Meta, Content::Bytes(meta.encode()?)), (SectionKind::Rows, Content::Rows(rows.clone()))];
     if let Some(column) = build.index().key_column() {
         let stored = rows.column(build.keys()[0]).data_type();
         if key_type(stored) != *stored {
-            contents.push((Kind::Key, Content::Rows(one_batch(vec![column.get()?.clone()], build.num_rows())?)));
+            contents.push((SectionKind::Key, Content::Rows(one_batch(vec![column.get()?.clone()], build.num_rows())?)));
         }
     }
-    contents.push((Kind::Bounds, Content::Rows(bounds(build.bounds())?)));
-    contents.extend(parts.into_iter().map(|(part, buffer)| (Kind::Index(part), Content::Buffer(buffer))));
+    contents.push((SectionKind::Bounds, Content::Rows(bounds(build.bounds())?)));
+    contents.extend(parts.into_iter().map(|(part, buffer)| (SectionKind::Index(part), Content::Buffer(buffer))));
     Ok(contents)
 }
 
@@ -119,11 +122,6 @@ fn one_batch(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// What writing failed with: an error of the system, or the error of ours that travelled in it.
-pub(super) fn failed(error: io::Error) -> Error {
-    error.downcast::<Error>().unwrap_or_else(|error| Error::External(Box::new(error)))
-}
-
 /// Counts and sums up what goes through, and lets the cancel signal end it.
 struct Counted<'a, W> {
     out: W,
@@ -138,7 +136,7 @@ impl<W: Write> Counted<'_, W> {
         while self.written < end {
             let zeros = [0; ALIGN as usize];
             let more = (end - self.written).min(ALIGN) as usize;
-            self.write_all(&zeros[..more]).map_err(failed)?;
+            self.write_all(&zeros[..more]).map_err(unwrapped)?;
         }
         Ok(())
     }

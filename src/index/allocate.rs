@@ -11,7 +11,7 @@ use crate::memory::{Reservation, ask_for_huge_pages};
 /// Hashes take 8 bytes per row. Where a null keeps a row from matching, there is also one bitmap per key and one for all keys.
 ///
 /// # Errors
-/// [`Error::ResourcesExhausted`] where the size overflows.
+/// [`Error::Overflow`] where memory cannot address so many bytes.
 pub fn scratch_size(rows: usize, keys: usize, nulls_equal: bool) -> Result<usize> {
     let size = || {
         let hashes = rows.checked_mul(8)?;
@@ -22,7 +22,7 @@ pub fn scratch_size(rows: usize, keys: usize, nulls_equal: bool) -> Result<usize
         hashes.checked_add(masks)
     };
     size().ok_or_else(|| {
-        Error::ResourcesExhausted(format!("scratch size overflow: {rows} rows of {keys} keys; prepare a smaller build"))
+        Error::Overflow(format!("scratch size overflow: {rows} rows of {keys} keys; prepare a smaller build"))
     })
 }
 
@@ -61,9 +61,8 @@ pub(super) fn release<T>(reservation: &mut Reservation, values: Vec<T>) {
 
 /// Bytes of `len` values, checked.
 pub(super) fn bytes<T>(len: usize) -> Result<usize> {
-    len.checked_mul(size_of::<T>()).ok_or_else(|| {
-        Error::ResourcesExhausted(format!("index size overflow: {len} entries; prepare a smaller build"))
-    })
+    len.checked_mul(size_of::<T>())
+        .ok_or_else(|| Error::Overflow(format!("index size overflow: {len} entries; prepare a smaller build")))
 }
 
 /// Bytes that hashbrown allocates at most for a table of `capacity` values.
@@ -72,7 +71,7 @@ pub(super) fn bytes<T>(len: usize) -> Result<usize> {
 /// follow at the end.
 ///
 /// # Errors
-/// [`Error::ResourcesExhausted`] where the size overflows.
+/// [`Error::Overflow`] where memory cannot address so many bytes.
 pub fn hash_table_size<T>(capacity: usize) -> Result<usize> {
     // Else there may be padding before the tags, or a larger smallest table.
     const { assert!(size_of::<T>() >= 4 && align_of::<T>() <= 16) };
@@ -82,9 +81,7 @@ pub fn hash_table_size<T>(capacity: usize) -> Result<usize> {
         let values = buckets.checked_mul(size_of::<T>())?;
         values.checked_add(buckets)?.checked_add(16)
     };
-    size().ok_or_else(|| {
-        Error::ResourcesExhausted(format!("hash table size overflow: {capacity} keys; prepare a smaller build"))
-    })
+    size().ok_or_else(|| Error::Overflow(format!("hash table size overflow: {capacity} keys; prepare a smaller build")))
 }
 
 /// Makes room for `more` values. Where the table has to grow, `reservation` pays for the old and the new table until the values

@@ -14,7 +14,7 @@ pub(super) use x86_64::Avx512;
 mod x86_64 {
     use std::arch::x86_64::*;
 
-    use crate::index::frozen_table::{LONGER, WINDOW};
+    use crate::index::candidate::{LONGER, WINDOW};
 
     /// Proof that the processor has the instructions that this file uses. Only [`detect`](Self::detect) makes one.
     #[derive(Debug, Clone, Copy)]

@@ -12,20 +12,20 @@ use super::frozen_table::FrozenTable;
 use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
-use super::partition::Source;
+use super::partition::KeySource;
 use super::{Hits, IndexContext, KeyRows, hash};
-use crate::columns::Column;
+use crate::columns::LazyColumn;
 use crate::error::Result;
 
 /// A table of byte keys.
 #[derive(Debug)]
 pub(super) struct BytesIndex {
     pub(super) table: Tables,
-    pub(super) shape: Shape,
+    pub(super) lengths: KeyLengths,
     pub(super) seed: u64,
     pub(super) collide: u64,
     /// The key column of the build, where the table does not hold the keys.
-    pub(super) column: Option<Column>,
+    pub(super) column: Option<LazyColumn>,
     /// The groups of the build, to find a row of a group in `column`.
     pub(super) groups: KeyRows,
 }
@@ -53,7 +53,7 @@ macro_rules! with_table {
 
 /// The range of the lengths of the build's keys, and how a key of such a length becomes a number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct KeyLengths {
     pub(super) min: usize,
     pub(super) max: usize,
     /// For each length, what is added to a key that was padded with zeros: the length in the last byte, unless all keys are of
@@ -63,7 +63,7 @@ pub(super) struct Shape {
     pub(super) lanes: usize,
 }
 
-impl Shape {
+impl KeyLengths {
     fn of(bytes: &impl ByteColumn, rows: usize, nulls: Option<&NullBuffer>) -> Self {
         let (mut min, mut max) = (usize::MAX, 0);
         let mut see = |len: usize| {
@@ -78,7 +78,7 @@ impl Shape {
         Self::new(min, max)
     }
 
-    /// The shape of keys of `min` to `max` bytes.
+    /// The lengths of keys of `min` to `max` bytes.
     pub(super) fn new(min: usize, max: usize) -> Self {
         let width = if min == max { max } else { max.saturating_add(1) };
         let lanes = match width {
@@ -116,7 +116,7 @@ fn lanes<const L: usize>(number: u128) -> [u32; L] {
 struct ByteKeys<'a> {
     bytes: Bytes<'a>,
     nulls: Option<&'a NullBuffer>,
-    shape: Shape,
+    lengths: KeyLengths,
     collide: u64,
 }
 
@@ -149,7 +149,7 @@ impl ByteKeys<'_> {
         valid: impl Fn(usize) -> bool,
     ) -> usize {
         let (rows, _, numbers) = chunk.room(len);
-        let Shape { min, max, .. } = self.shape;
+        let KeyLengths { min, max, .. } = self.lengths;
         // `fold` looks at all slots, even after one that differs, so that the loop has no branches.
         if min == max && self.nulls.is_none() && bytes.slots(start, len).fold(true, |all, slot| all & (slot.2 == max)) {
             let mask = hash::MASKS[max];
@@ -163,9 +163,9 @@ impl ByteKeys<'_> {
         }
         let mut n = 0;
         for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
-            let live = self.shape.fits(len) & valid(row);
+            let live = self.lengths.fits(len) & valid(row);
             rows[n] = row as u32;
-            numbers[n] = self.shape.number((data, at, if live { len } else { 0 }));
+            numbers[n] = self.lengths.number((data, at, if live { len } else { 0 }));
             n += usize::from(live);
         }
         n
@@ -181,7 +181,7 @@ impl ByteKeys<'_> {
         let (rows, hashes, _) = chunk.room(len);
         let mut n = 0;
         for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
-            if self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row)) {
+            if self.lengths.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row)) {
                 rows[n] = row as u32;
                 hashes[n] = hash::collide(hash::bytes(&data[at..at + len], seed), self.collide);
                 n += 1;
@@ -191,13 +191,13 @@ impl ByteKeys<'_> {
     }
 }
 
-impl<const L: usize> Source<L> for ByteKeys<'_> {
+impl<const L: usize> KeySource<L> for ByteKeys<'_> {
     fn all_live(&self) -> bool {
         self.nulls.is_none()
     }
 
     fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
-        match self.shape.lanes {
+        match self.lengths.lanes {
             0 => self.hash_long(seed, start, len, chunk),
             _ => self.hash_numbers(seed, start, len, chunk),
         }
@@ -205,15 +205,15 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
 
     #[inline(always)]
     fn lanes(&self, hash: u64, row: u32) -> [u32; L] {
-        match self.shape.lanes {
+        match self.lengths.lanes {
             0 => lanes(hash.into()),
-            _ => with_column!(&self.bytes, |bytes| lanes(self.shape.number(bytes.slot(row as usize)))),
+            _ => with_column!(&self.bytes, |bytes| lanes(self.lengths.number(bytes.slot(row as usize)))),
         }
     }
 
     #[inline(always)]
     fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; L] {
-        match self.shape.lanes {
+        match self.lengths.lanes {
             0 => lanes(chunk.live_words()[i].into()),
             _ => lanes(chunk.wide()[i]),
         }
@@ -232,23 +232,23 @@ impl BytesIndex {
         nulls_equal: bool,
         context: IndexContext<'_>,
     ) -> Result<(Self, KeyRows, usize, u32)> {
-        let (rows, nulls, collide) = (column.len(), null_rows(column), context.config.collide);
+        let (rows, nulls, collide) = (column.len(), null_rows(column), context.options.collide);
         let nulls = nulls.as_ref();
         let bytes = Bytes::of(column);
-        let shape = with_column!(&bytes, |bytes| Shape::of(bytes, rows, nulls));
-        let keys = ByteKeys { bytes, nulls, shape, collide };
+        let lengths = with_column!(&bytes, |bytes| KeyLengths::of(bytes, rows, nulls));
+        let keys = ByteKeys { bytes, nulls, lengths, collide };
         macro_rules! table {
             ($kind:ident, $buckets_per_key:expr) => {{
                 let Built { table, seed, groups, num_keys, null_group } =
                     build(&keys, rows, nulls, nulls_equal, $buckets_per_key, context)?;
-                let column = (shape.lanes == 0).then(|| Column::from(column.clone()));
-                let this = Self { table: Tables::$kind(table), shape, seed, collide, column, groups: groups.clone() };
+                let column = (lengths.lanes == 0).then(|| LazyColumn::from(column.clone()));
+                let this = Self { table: Tables::$kind(table), lengths, seed, collide, column, groups: groups.clone() };
                 Ok((this, groups, num_keys, null_group))
             }};
         }
         // With more buckets, more of the keys that are not indexed are recognised by the directory alone. The wider the tuples are,
         // the fewer buckets stay within 22 bytes per key.
-        match shape.lanes {
+        match lengths.lanes {
             0 => table!(Hashes, 1.25),
             2 => table!(Two, 1.25),
             3 => table!(Three, 0.75),
@@ -262,7 +262,7 @@ impl BytesIndex {
 
     pub(super) fn probe(&self, column: &ArrayRef, start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
-        let keys = ByteKeys { bytes: Bytes::of(column), nulls, shape: self.shape, collide: self.collide };
+        let keys = ByteKeys { bytes: Bytes::of(column), nulls, lengths: self.lengths, collide: self.collide };
         let (seed, groups) = (self.seed, &self.groups);
         with_table!(&self.table, |table| hits.probe_chunks(start, len, &NumberProbe { keys, table, seed }), |table| {
             match &self.column {

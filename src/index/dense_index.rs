@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, ArrayRef};
 
-use super::allocate::{admitted, release, scratch_size};
+use super::allocate::{admitted, release};
 use super::fixed_width::{Plain, Values, Words, null_rows, range};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
@@ -76,15 +76,15 @@ impl DenseIndex {
         chunk: &mut KeyChunk,
         context: &mut IndexContext<'_>,
     ) -> Result<Option<(Self, KeyRows, usize, u32)>> {
-        if context.config.perfect_hash_min_density > 1.0 {
+        if context.options.dense_min_density > 1.0 {
             return Ok(None);
         }
         let rows = columns[0].len();
         let survey = Survey::of(&words, columns, context, chunk)?;
         let (min, span) = (survey.min, survey.max - survey.min);
         let enough = |keys: usize| {
-            span < context.config.perfect_hash_small_range
-                || keys as f64 / (span as f64 + 1.0) >= context.config.perfect_hash_min_density
+            span < context.options.dense_small_range
+                || keys as f64 / (span as f64 + 1.0) >= context.options.dense_min_density
         };
         if !enough(survey.rows) {
             return Ok(None);
@@ -151,8 +151,6 @@ impl DenseIndex {
         mut work: impl FnMut(u32, u32),
     ) -> Result<()> {
         let rows = columns[0].len();
-        let morsel = scratch_size(rows.min(KeyChunk::ROWS), 1, false)?;
-        context.scratch.try_grow(morsel)?;
         let mut hits = Hits { chunk: std::mem::take(chunk), ..Hits::default() };
         for start in (0..rows).step_by(KeyChunk::ROWS) {
             context.cancel.check()?;
@@ -163,7 +161,6 @@ impl DenseIndex {
             }
         }
         *chunk = hits.chunk;
-        context.scratch.shrink(morsel);
         Ok(())
     }
 

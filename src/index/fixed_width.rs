@@ -10,6 +10,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use super::key_chunk::KeyChunk;
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
+use crate::columns::floats::canonical;
 use crate::error::Result;
 
 /// A value that has a word.
@@ -40,9 +41,8 @@ words! {
     u16: |v| v.into(),
     u32: |v| v.into(),
     u64: |v| v,
-    // Every NaN equals every NaN, and -0.0 equals 0.0.
-    f32: |v| if v.is_nan() { f32::NAN.to_bits().into() } else { (v + 0.0).to_bits().into() },
-    f64: |v| if v.is_nan() { f64::NAN.to_bits() } else { (v + 0.0).to_bits() },
+    f32: |v| canonical(v, f32::NAN).to_bits().into(),
+    f64: |v| canonical(v, f64::NAN).to_bits(),
     IntervalDayTime: |v| u64::from(v.days as u32) << 32 | u64::from(v.milliseconds as u32),
 }
 
@@ -122,7 +122,7 @@ fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
         }
     };
     let half = |out: &mut [u64]| {
-        // Read as bits, because none of our dependencies exports the type of a half float.
+        // Read as bits: arithmetic on half floats is slow, and no dependency exports their type. The rule is that of `canonical`.
         let bits: &[u16] = array.as_primitive::<Float16Type>().values().inner().typed_data();
         for (out, &bits) in out.iter_mut().zip(&bits[start..]) {
             let magnitude = bits & 0x7fff;

@@ -13,13 +13,11 @@ use arrow_buffer::ScalarBuffer;
 
 use super::allocate::{admitted, held, release, with_capacity};
 use super::avx512::Avx512;
+use super::candidate::{LONGER, POSITION, WINDOW, candidate, tag};
 use super::hash::{self, scale};
 use super::key_chunk::{Candidates, KeyChunk};
 use super::{IndexContext, NONE, step_counter};
 use crate::error::Result;
-
-/// The first tuples of a bucket, which are compared whatever the length of the bucket.
-pub(super) const WINDOW: usize = 4;
 
 /// Buckets up to this length are searched from front to back, longer ones by bisection.
 pub(super) const LONG: usize = 32;
@@ -38,26 +36,6 @@ pub(super) struct FrozenTable<const L: usize> {
     pub(super) collide: u64,
 }
 
-/// The bits of a [`candidate`] that hold the position of its hash in the chunk.
-pub(super) const POSITION: u64 = LONGER - 1;
-
-/// Set in a [`candidate`] whose bucket has more tuples than a window.
-pub(super) const LONGER: u64 = 1 << 31;
-
-/// A probe row whose bucket may hold its key, as one word: the first tuple of the bucket in the upper half, the position of the
-/// row in its chunk in the lower half.
-#[inline(always)]
-fn candidate(position: usize, start: u32, end: u32) -> u64 {
-    let longer = if end.wrapping_sub(start) as usize > WINDOW { LONGER } else { 0 };
-    u64::from(start) << 32 | longer | position as u64
-}
-
-/// The tag of a hash: two of the 32 upper bits, chosen by bits of the hash that hardly influence its bucket.
-#[inline(always)]
-fn tag(hash: u64) -> u64 {
-    1 << (32 | (hash >> 27 & 31)) | 1 << (32 | (hash >> 22 & 31))
-}
-
 /// Lanes and group of the tuple at `at`.
 #[inline(always)]
 fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
@@ -66,7 +44,7 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
 }
 
 /// The keys that a table is made of, in partitions: partition `p` holds the hashes whose upper bits are `p`.
-pub(super) trait Entries<const L: usize> {
+pub(super) trait TableEntries<const L: usize> {
     /// A power of two.
     fn partitions(&self) -> usize;
     fn len(&self) -> usize;
@@ -84,14 +62,15 @@ impl<const L: usize> FrozenTable<L> {
     ///
     /// Returns `None` where a bucket is too long, or where two entries that were not known to be distinct seem to have the same
     /// key.
+    #[inline(never)]
     pub(super) fn freeze(
-        entries: &impl Entries<L>,
+        entries: &impl TableEntries<L>,
         group: impl Fn(u32) -> u32,
         buckets_per_key: f64,
         accept_long: bool,
         context: &mut IndexContext<'_>,
     ) -> Result<Option<Self>> {
-        let collide = context.config.collide;
+        let collide = context.options.collide;
         let (len, partitions) = (entries.len(), entries.partitions());
         let per_partition = ((len as f64 * buckets_per_key / partitions as f64) as usize).max(1);
         let buckets = per_partition * partitions;

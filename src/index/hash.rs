@@ -80,7 +80,7 @@ pub(super) const MASKS: [u128; 17] = {
     masks
 };
 
-/// The test seam `Config::collide`: `hash` reduced to one of `collide` values that are spread over the hash range.
+/// For tests, `IndexOptions::collide`: `hash` reduced to one of `collide` values that are spread over the hash range.
 #[inline(always)]
 pub(super) fn collide(hash: u64, collide: u64) -> u64 {
     if collide == 0 { hash } else { (hash % collide).wrapping_mul(u64::MAX / collide) }

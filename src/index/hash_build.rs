@@ -5,11 +5,10 @@
 
 use arrow_buffer::NullBuffer;
 
-use super::allocate::{release, scratch_size, with_capacity};
-use super::frozen_table::{Entries, FrozenTable};
+use super::allocate::{release, with_capacity};
+use super::frozen_table::{FrozenTable, TableEntries};
 use super::hash::{SEEDS, seed};
-use super::key_chunk::KeyChunk;
-use super::partition::{AllRows, Distinct, LARGE_PARTITION_ROWS, Source, Spread, identity, seem_distinct};
+use super::partition::{AllRows, Distinct, KeySource, LARGE_PARTITION_ROWS, Spread, identity, seem_distinct};
 use super::ranked_bits::{Bits, RankedBits};
 use super::{IndexContext, KeyRows, NONE};
 use crate::error::{Error, Result, internal_err};
@@ -27,7 +26,7 @@ pub(super) struct Built<const L: usize> {
 /// Builds the table of the keys of `rows` rows. `nulls` has the null rows of the only key column; with `nulls_equal` they form
 /// a group. Groups are numbered in the order in which their keys first appear.
 pub(super) fn build<const L: usize>(
-    source: &impl Source<L>,
+    source: &impl KeySource<L>,
     rows: usize,
     nulls: Option<&NullBuffer>,
     nulls_equal: bool,
@@ -44,11 +43,8 @@ pub(super) fn build<const L: usize>(
     if seem_distinct(source, seed(0), rows) {
         // Most likely there are no duplicates, and if there are, the table notices while it is built.
         if source.all_live() && rows <= LARGE_PARTITION_ROWS {
-            let morsel = scratch_size(rows.min(KeyChunk::ROWS), 1, false)?;
-            context.scratch.try_grow(morsel)?;
             let all = AllRows { source, seed: seed(0), rows, cancel: context.cancel };
             let table = unless_exhausted(freeze(&all, |row| row, buckets_per_key, false, context))?;
-            context.scratch.shrink(morsel);
             if let Some(table) = table {
                 return Ok(Built { table, seed: seed(0), groups: KeyRows::Identity, num_keys: rows, null_group: NONE });
             }
@@ -89,7 +85,7 @@ fn unless_exhausted<T>(frozen: Result<Option<T>>) -> Result<Option<T>> {
 
 /// Makes the table. Gives back all memory where it returns `None` or an error.
 fn freeze<const L: usize>(
-    entries: &impl Entries<L>,
+    entries: &impl TableEntries<L>,
     group: impl Fn(u32) -> u32,
     buckets_per_key: f64,
     last: bool,
@@ -107,7 +103,7 @@ fn freeze<const L: usize>(
 /// Does the same where some rows are not the first of their key or have no key. The group id of a key is then the rank of its
 /// first row among all first rows; these ranks are returned with the table.
 fn freeze_ranked<const L: usize>(
-    source: &impl Source<L>,
+    source: &impl KeySource<L>,
     distinct: &Distinct,
     first_null: Option<usize>,
     rows: usize,
@@ -190,7 +186,7 @@ fn row_groups(
         Some(first_of) => first_of,
         None => identity(rows, context)?,
     };
-    // The groups get rows of their own below, so from here on this memory is scratch.
+    // The groups get another list of rows below, so from here on this memory is scratch.
     let size = group_of.capacity() * size_of::<u32>();
     context.retained.shrink(size);
     context.scratch.try_grow(size)?;

@@ -11,7 +11,7 @@ use super::hash;
 use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
-use super::partition::Source;
+use super::partition::KeySource;
 use super::{Hits, IndexContext, KeyRows};
 use crate::error::Result;
 
@@ -44,7 +44,7 @@ fn lanes(hash: u64) -> [u32; 2] {
     [hash as u32, (hash >> 32) as u32]
 }
 
-impl Source<2> for WordKeys<'_> {
+impl KeySource<2> for WordKeys<'_> {
     fn all_live(&self) -> bool {
         !self.columns.iter().any(|column| has_nulls(column))
     }

@@ -1,6 +1,6 @@
 //! An index and its groups as numbers and buffers, the form in which files hold them; and the way back.
 //!
-//! A file may hold anything. What is restored from it is only used by safe code, or by code that checks it first. A number that
+//! A file may hold any bytes. What is restored from it is only used by safe code, or by code that checks it first. A number that
 //! is out of range is found here where the file is verified, and otherwise by the bounds check of the access.
 
 use arrow_array::ArrayRef;
@@ -8,23 +8,24 @@ use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::byte_column::is_bytes;
-use super::bytes_index::{BytesIndex, Shape, Tables};
+use super::bytes_index::{BytesIndex, KeyLengths, Tables};
+use super::candidate::WINDOW;
 use super::dense_index::DenseIndex;
 use super::fixed_width::{Digit, Words, is_integer_like, is_word};
-use super::frozen_table::{FrozenTable, WINDOW};
+use super::frozen_table::FrozenTable;
 use super::hashed_index::HashedIndex;
 use super::key_chunk::KeyChunk;
-use super::key_index::Kind;
+use super::key_index::Structure;
 use super::ranked_bits::RankedBits;
-use super::rows_index::{Encoder, Keys, RowsIndex};
+use super::rows_index::{EncodedKeys, Encoder, RowsIndex};
 use super::{IndexKind, KeyIndex, KeyRows, NONE};
 use crate::cancel::Cancel;
-use crate::columns::Column;
+use crate::columns::LazyColumn;
 use crate::error::{Error, Result};
 
 /// A buffer of an index or of its groups. The numbers are part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum IndexPart {
     /// The directory of a hash table: `u64` values.
     Directory = 16,
     /// The tuples of a hash table: `u32` values.
@@ -41,15 +42,15 @@ pub(crate) enum Part {
     GroupRows = 22,
 }
 
-impl Part {
-    pub(crate) const ALL: [Part; 7] = [
-        Part::Directory,
-        Part::Tuples,
-        Part::Bits,
-        Part::KeyOffsets,
-        Part::KeyBytes,
-        Part::GroupOffsets,
-        Part::GroupRows,
+impl IndexPart {
+    pub(crate) const ALL: [IndexPart; 7] = [
+        IndexPart::Directory,
+        IndexPart::Tuples,
+        IndexPart::Bits,
+        IndexPart::KeyOffsets,
+        IndexPart::KeyBytes,
+        IndexPart::GroupOffsets,
+        IndexPart::GroupRows,
     ];
 }
 
@@ -63,17 +64,17 @@ pub(crate) struct StoredIndex {
     pub(crate) groups: u8,
     /// Further numbers of the index, which and in which order depends on its kind.
     pub(crate) numbers: Vec<u64>,
-    pub(crate) parts: Vec<(Part, Buffer)>,
+    pub(crate) parts: Vec<(IndexPart, Buffer)>,
 }
 
-/// What restoring an index has to know of its build.
+/// What is known of the build whose index is restored.
 pub(crate) struct Indexed<'a> {
     /// The types in which the keys are indexed.
     pub(crate) types: &'a [DataType],
     pub(crate) nulls_equal: &'a [bool],
     pub(crate) rows: usize,
     /// The only key column in the type in which it is indexed, for an index that compares keys there.
-    pub(crate) column: Column,
+    pub(crate) column: LazyColumn,
 }
 
 impl StoredIndex {
@@ -81,23 +82,23 @@ impl StoredIndex {
     pub(crate) fn of(index: &KeyIndex, groups: &KeyRows) -> Self {
         let mut parts = Vec::new();
         let mut table = |directory: &ScalarBuffer<u64>, tuples: &ScalarBuffer<u32>| {
-            parts.push((Part::Directory, directory.inner().clone()));
-            parts.push((Part::Tuples, tuples.inner().clone()));
+            parts.push((IndexPart::Directory, directory.inner().clone()));
+            parts.push((IndexPart::Tuples, tuples.inner().clone()));
         };
         let mut numbers = Vec::new();
-        match &index.kind {
-            Kind::Dense(dense) => {
+        match &index.structure {
+            Structure::Dense(dense) => {
                 numbers.extend([dense.min, dense.span]);
                 write_words(&dense.words, &mut numbers);
-                parts.push((Part::Bits, dense.bits.0.inner().clone()));
+                parts.push((IndexPart::Bits, dense.bits.0.inner().clone()));
             }
-            Kind::Hashed(hashed) => {
+            Structure::Hashed(hashed) => {
                 numbers.extend([hashed.seed, hashed.table.collide]);
                 write_words(&hashed.words, &mut numbers);
                 table(&hashed.table.directory, &hashed.table.tuples);
             }
-            Kind::Bytes(bytes) => {
-                numbers.extend([bytes.seed, bytes.collide, bytes.shape.min as u64, bytes.shape.max as u64]);
+            Structure::Bytes(bytes) => {
+                numbers.extend([bytes.seed, bytes.collide, bytes.lengths.min as u64, bytes.lengths.max as u64]);
                 match &bytes.table {
                     Tables::Hashes(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
                     Tables::Two(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
@@ -105,26 +106,26 @@ impl StoredIndex {
                     Tables::Four(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
                 }
             }
-            Kind::Rows(rows) => {
+            Structure::Rows(rows) => {
                 numbers.extend([rows.seed, rows.collide]);
                 table(&rows.table.directory, &rows.table.tuples);
-                parts.push((Part::KeyOffsets, rows.keys.offsets.inner().clone()));
-                parts.push((Part::KeyBytes, rows.keys.data.inner().clone()));
+                parts.push((IndexPart::KeyOffsets, rows.keys.offsets.inner().clone()));
+                parts.push((IndexPart::KeyBytes, rows.keys.data.inner().clone()));
             }
         }
         let groups = match groups {
             KeyRows::Identity => 0,
             KeyRows::Unique { rows } => {
-                parts.push((Part::GroupRows, rows.inner().clone()));
+                parts.push((IndexPart::GroupRows, rows.inner().clone()));
                 1
             }
             KeyRows::Runs { offsets } => {
-                parts.push((Part::GroupOffsets, offsets.inner().clone()));
+                parts.push((IndexPart::GroupOffsets, offsets.inner().clone()));
                 2
             }
             KeyRows::Csr { offsets, rows } => {
-                parts.push((Part::GroupOffsets, offsets.inner().clone()));
-                parts.push((Part::GroupRows, rows.inner().clone()));
+                parts.push((IndexPart::GroupOffsets, offsets.inner().clone()));
+                parts.push((IndexPart::GroupRows, rows.inner().clone()));
                 3
             }
         };
@@ -136,17 +137,18 @@ impl StoredIndex {
     /// number; without it, only the lengths of the buffers are checked.
     ///
     /// # Errors
-    /// [`Error::Execution`] where the parts cannot be an index of such a build, [`Error::Cancelled`].
+    /// [`Error::Damaged`] where the parts cannot be an index of such a build, [`Error::Cancelled`].
     pub(crate) fn restore(&self, of: &Indexed<'_>, verify: Option<&Cancel>) -> Result<(KeyIndex, KeyRows)> {
         let groups = self.restore_groups(of.rows)?;
         if let Some(cancel) = verify {
             check_groups(&groups, self.num_keys, of.rows, cancel)?;
         }
-        let (kind, num_keys, null_group) = (self.restore_kind(of, &groups, verify)?, self.num_keys, self.null_group);
-        Ok((KeyIndex { kind, num_keys, null_group }, groups))
+        let (structure, num_keys, null_group) =
+            (self.restore_structure(of, &groups, verify)?, self.num_keys, self.null_group);
+        Ok((KeyIndex { structure, num_keys, null_group }, groups))
     }
 
-    fn restore_kind(&self, of: &Indexed<'_>, groups: &KeyRows, verify: Option<&Cancel>) -> Result<Kind> {
+    fn restore_structure(&self, of: &Indexed<'_>, groups: &KeyRows, verify: Option<&Cancel>) -> Result<Structure> {
         let single = of.types.len() == 1;
         let has_null_group = self.null_group != NONE;
         let in_table = self.num_keys.checked_sub(usize::from(has_null_group)).ok_or_else(|| damaged("no keys"))?;
@@ -159,7 +161,7 @@ impl StoredIndex {
             IndexKind::Dense => {
                 let (min, span) = (next()?, next()?);
                 let words = read_words(of.types, &mut next)?;
-                let bits = self.part::<u64>(Part::Bits)?;
+                let bits = self.part::<u64>(IndexPart::Bits)?;
                 if !of.types.iter().all(is_integer_like) || bits.len() as u64 != span / 32 + 1 {
                     return Err(damaged("a bitmap that does not fit its keys"));
                 }
@@ -169,32 +171,33 @@ impl StoredIndex {
                 if let Some(cancel) = verify {
                     check_ranks(&bits, in_table, cancel)?;
                 }
-                Kind::Dense(DenseIndex { words, min, span, bits: RankedBits(bits) })
+                Structure::Dense(DenseIndex { words, min, span, bits: RankedBits(bits) })
             }
             IndexKind::Hashed => {
                 let (seed, collide) = (next()?, next()?);
                 let words = read_words(of.types, &mut next)?;
-                Kind::Hashed(HashedIndex { words, table: self.table(collide, in_table, verify)?, seed })
+                Structure::Hashed(HashedIndex { words, table: self.table(collide, in_table, verify)?, seed })
             }
             IndexKind::Bytes => {
                 let (seed, collide) = (next()?, next()?);
                 let length = |number: u64| usize::try_from(number).map_err(|_| damaged("a key length out of range"));
-                let shape = Shape::new(length(next()?)?, length(next()?)?);
+                let lengths = KeyLengths::new(length(next()?)?, length(next()?)?);
                 if !single || !is_bytes(&of.types[0]) {
                     return Err(damaged("an index of byte keys over other keys"));
                 }
-                let table = match shape.lanes {
+                let table = match lengths.lanes {
                     0 => Tables::Hashes(self.table(collide, in_table, verify)?),
                     2 => Tables::Two(self.table(collide, in_table, verify)?),
                     3 => Tables::Three(self.table(collide, in_table, verify)?),
                     _ => Tables::Four(self.table(collide, in_table, verify)?),
                 };
-                let column = (shape.lanes == 0).then(|| of.column.clone());
-                Kind::Bytes(Box::new(BytesIndex { table, shape, seed, collide, column, groups: groups.clone() }))
+                let column = (lengths.lanes == 0).then(|| of.column.clone());
+                Structure::Bytes(Box::new(BytesIndex { table, lengths, seed, collide, column, groups: groups.clone() }))
             }
             IndexKind::Rows => {
                 let (seed, collide) = (next()?, next()?);
-                let keys = Keys { offsets: self.part(Part::KeyOffsets)?, data: self.part(Part::KeyBytes)? };
+                let keys =
+                    EncodedKeys { offsets: self.part(IndexPart::KeyOffsets)?, data: self.part(IndexPart::KeyBytes)? };
                 if has_null_group || keys.offsets.len() != self.num_keys + 1 {
                     return Err(damaged("encoded keys of another number"));
                 }
@@ -203,7 +206,7 @@ impl StoredIndex {
                 }
                 let encoder = Encoder::of_types(of.types.iter(), of.nulls_equal)?;
                 let table = self.table(collide, in_table, verify)?;
-                Kind::Rows(RowsIndex { encoder, table, seed, collide, keys })
+                Structure::Rows(RowsIndex { encoder, table, seed, collide, keys })
             }
         };
         match next() {
@@ -219,19 +222,22 @@ impl StoredIndex {
         };
         Ok(match self.groups {
             0 if self.num_keys <= rows => KeyRows::Identity,
-            1 => KeyRows::Unique { rows: per_key(self.part(Part::GroupRows)?, 0)? },
-            2 => KeyRows::Runs { offsets: per_key(self.part(Part::GroupOffsets)?, 1)? },
+            1 => KeyRows::Unique { rows: per_key(self.part(IndexPart::GroupRows)?, 0)? },
+            2 => KeyRows::Runs { offsets: per_key(self.part(IndexPart::GroupOffsets)?, 1)? },
             3 => {
-                let offsets = per_key(self.part(Part::GroupOffsets)?, 1)?;
-                KeyRows::Csr { offsets, rows: self.part(Part::GroupRows)? }
+                let offsets = per_key(self.part(IndexPart::GroupOffsets)?, 1)?;
+                KeyRows::Csr { offsets, rows: self.part(IndexPart::GroupRows)? }
             }
             _ => return Err(damaged("groups of an unknown form")),
         })
     }
 
     fn table<const L: usize>(&self, collide: u64, keys: usize, verify: Option<&Cancel>) -> Result<FrozenTable<L>> {
-        let table =
-            FrozenTable::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
+        let table = FrozenTable::<L> {
+            directory: self.part(IndexPart::Directory)?,
+            tuples: self.part(IndexPart::Tuples)?,
+            collide,
+        };
         let tuples = keys.checked_add(WINDOW - 1).and_then(|tuples| tuples.checked_mul(L + 1));
         if table.directory.len() < 2 || tuples != Some(table.tuples.len()) {
             return Err(damaged("a hash table of another size"));
@@ -242,7 +248,7 @@ impl StoredIndex {
         Ok(table)
     }
 
-    fn part<T: ArrowNativeType>(&self, part: Part) -> Result<ScalarBuffer<T>> {
+    fn part<T: ArrowNativeType>(&self, part: IndexPart) -> Result<ScalarBuffer<T>> {
         let found = self.parts.iter().find(|(found, _)| *found == part).map(|(_, buffer)| buffer);
         let fits = |buffer: &&Buffer| {
             buffer.len().is_multiple_of(size_of::<T>()) && (buffer.as_ptr() as usize).is_multiple_of(align_of::<T>())
@@ -256,9 +262,9 @@ impl StoredIndex {
 
 impl KeyIndex {
     /// The key column of the build, for an index that compares keys there.
-    pub(crate) fn key_column(&self) -> Option<&Column> {
-        match &self.kind {
-            Kind::Bytes(bytes) => bytes.column.as_ref(),
+    pub(crate) fn key_column(&self) -> Option<&LazyColumn> {
+        match &self.structure {
+            Structure::Bytes(bytes) => bytes.column.as_ref(),
             _ => None,
         }
     }
@@ -267,10 +273,10 @@ impl KeyIndex {
     /// differently. `key` returns the key columns of one row.
     ///
     /// # Errors
-    /// [`Error::Execution`] for a key that is encoded differently.
+    /// [`Error::Damaged`] for a key that is encoded differently.
     pub(crate) fn check_encoding(&self, groups: &KeyRows, key: impl Fn(usize) -> Result<Vec<ArrayRef>>) -> Result<()> {
         const SAMPLES: usize = 8;
-        let Kind::Rows(RowsIndex { encoder, keys, .. }) = &self.kind else { return Ok(()) };
+        let Structure::Rows(RowsIndex { encoder, keys, .. }) = &self.structure else { return Ok(()) };
         let mut chunk = KeyChunk::default();
         for group in (0..self.num_keys).step_by((self.num_keys / SAMPLES).max(1)) {
             let row = groups.first_row(group as u32) as usize;
@@ -312,8 +318,8 @@ fn read_words(types: &[DataType], next: &mut impl FnMut() -> Result<u64>) -> Res
 /// Entries that are checked between two looks at the cancel signal.
 const PIECE: usize = 1 << 18;
 
-/// Whether `holds` says so of every piece of `values`: so many whole entries of `width` values each, and `overlap` values of
-/// the next piece. A piece has no early end, so that its loop has no branches.
+/// Whether `holds` is true for every piece of `values`. A piece is a number of whole entries of `width` values each, and
+/// `overlap` values of the next piece. `holds` reads a piece to its end, so that its loop has no branches.
 fn all_pieces<T>(
     values: &[T],
     (width, overlap): (usize, usize),
@@ -330,7 +336,7 @@ fn all_pieces<T>(
     Ok(true)
 }
 
-/// Bits whose running ranks are right, `members` in all.
+/// Checks that the running ranks of the bits are right, and that there are `members` of them.
 fn check_ranks(words: &[u64], members: usize, cancel: &Cancel) -> Result<()> {
     let mut rank = 0u64;
     let right = all_pieces(words, (1, 0), cancel, |words| {
@@ -343,14 +349,14 @@ fn check_ranks(words: &[u64], members: usize, cancel: &Cancel) -> Result<()> {
     if right && rank == members as u64 { Ok(()) } else { Err(damaged("a rank of its bitmap is wrong")) }
 }
 
-/// Whether each of `numbers` stands to the next one as `in_order` says.
+/// Whether `in_order` is true for each of `numbers` and the next one.
 fn all_in_order<T>(numbers: &[T], cancel: &Cancel, in_order: impl Fn(&T, &T) -> bool) -> Result<bool> {
     all_pieces(numbers, (1, 1), cancel, |numbers| {
         numbers.windows(2).fold(true, |all, pair| all & in_order(&pair[0], &pair[1]))
     })
 }
 
-/// Offsets that begin at 0, ascend (strictly, where nothing is empty) and end at `end`.
+/// Checks that offsets begin at 0, ascend (strictly, where nothing is empty) and end at `end`.
 fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool, cancel: &Cancel) -> Result<()> {
     let ends = offsets.first().map(|first| first.as_usize()) == Some(0)
         && offsets.last().map(|last| last.as_usize()) == Some(end);

@@ -48,6 +48,14 @@ impl KeyChunk {
     /// Rows of a full chunk.
     pub(super) const ROWS: usize = 1024;
 
+    /// Most bytes that chunks of `rows` rows take while an index is built. Byte keys need row, hash and number (28 bytes per
+    /// row), packed words need row, word, sum, two flags and a hit (30).
+    pub(super) fn size(rows: usize) -> usize {
+        const BYTES: usize = size_of::<u32>() + size_of::<u64>() + size_of::<u128>();
+        const PACKED: usize = size_of::<u32>() + 2 * size_of::<u64>() + 2 * size_of::<bool>() + 2 * size_of::<u32>();
+        rows.min(Self::ROWS) * if BYTES > PACKED { BYTES } else { PACKED }
+    }
+
     pub(super) fn words(&mut self, len: usize) -> &mut [u64] {
         grown(&mut self.words, len)
     }

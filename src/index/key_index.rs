@@ -12,12 +12,11 @@ use super::fixed_width::{Words, is_integer_like, is_word, null_rows};
 use super::hashed_index::HashedIndex;
 use super::key_chunk::KeyChunk;
 use super::rows_index::RowsIndex;
-use super::{Hits, KeyRows, NONE};
+use super::{Hits, IndexOptions, KeyRows, NONE};
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
-use crate::prepare::Config;
 
 /// The kind of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,24 +46,25 @@ impl fmt::Display for IndexKind {
 /// The index of the distinct keys of a build. It never changes.
 #[derive(Debug)]
 pub struct KeyIndex {
-    pub(super) kind: Kind,
+    pub(super) structure: Structure,
     pub(super) num_keys: usize,
     /// Group of the rows whose only key is null, where null equals null; else [`NONE`].
     pub(super) null_group: u32,
 }
 
+/// The data structure of an index, of one [`IndexKind`] each.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum Structure {
     Dense(DenseIndex),
     Hashed(HashedIndex),
     Bytes(Box<BytesIndex>),
     Rows(RowsIndex),
 }
 
-/// Configuration, memory and other inputs of [`KeyIndex::build`].
+/// Options, memory and other inputs of [`KeyIndex::build`].
 pub struct IndexContext<'a> {
-    /// Decides about the dense index.
-    pub config: &'a Config,
+    /// Which index is made.
+    pub options: &'a IndexOptions,
     /// Pays for the memory of the finished index. Grows before each allocation, and is exact at the end.
     pub retained: &'a mut Reservation,
     /// Pays for memory that is needed only while the index is built.
@@ -84,10 +84,16 @@ impl KeyIndex {
     #[doc(hidden)]
     pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, KeyRows)> {
         context.cancel.check()?;
-        let IndexContext { config, retained, scratch, bounds, cancel } = context;
+        let IndexContext { options, retained, scratch, bounds, cancel } = context;
         let (held, temporary) = (retained.size(), scratch.size());
-        let built = Self::choose(keys, nulls_equal, IndexContext { config, retained, scratch, bounds, cancel });
-        debug_assert!(built.is_err() || scratch.size() == temporary, "scratch of an index build was not given back");
+        // Every step below reads the keys chunk by chunk, and no two chunks live at one time.
+        let chunk = KeyChunk::size(keys.first().map_or(0, |key| key.len()));
+        scratch.try_grow(chunk)?;
+        let built = Self::choose(keys, nulls_equal, IndexContext { options, retained, scratch, bounds, cancel });
+        debug_assert!(
+            built.is_err() || scratch.size() == temporary + chunk,
+            "scratch of an index build was not given back"
+        );
         scratch.shrink(scratch.size() - temporary);
         match built {
             Ok((index, groups)) => {
@@ -117,32 +123,34 @@ impl KeyIndex {
             }
             _ => None,
         };
-        let new = |kind, num_keys, null_group| Self { kind, num_keys, null_group };
+        let new = |structure, num_keys, null_group| Self { structure, num_keys, null_group };
         if let Some(words) = words {
             if keys.iter().all(|key| is_integer_like(key.data_type()))
                 && let Some((index, groups, num_keys, null_group)) =
                     DenseIndex::build(words.clone(), keys, nulls_equal[0], &mut chunk, &mut context)?
             {
-                return Ok((new(Kind::Dense(index), num_keys, null_group), groups));
+                return Ok((new(Structure::Dense(index), num_keys, null_group), groups));
             }
+            drop(chunk);
             let (index, groups, num_keys, null_group) = HashedIndex::build(words, keys, nulls_equal[0], context)?;
-            return Ok((new(Kind::Hashed(index), num_keys, null_group), groups));
+            return Ok((new(Structure::Hashed(index), num_keys, null_group), groups));
         }
+        drop(chunk);
         if keys.len() == 1 && is_bytes(first.data_type()) {
             let (index, groups, num_keys, null_group) = BytesIndex::build(first, nulls_equal[0], context)?;
-            return Ok((new(Kind::Bytes(Box::new(index)), num_keys, null_group), groups));
+            return Ok((new(Structure::Bytes(Box::new(index)), num_keys, null_group), groups));
         }
         let (index, groups, num_keys) = RowsIndex::build(keys, nulls_equal, context)?;
-        Ok((new(Kind::Rows(index), num_keys, NONE), groups))
+        Ok((new(Structure::Rows(index), num_keys, NONE), groups))
     }
 
     /// The kind of this index.
     pub fn kind(&self) -> IndexKind {
-        match &self.kind {
-            Kind::Dense(_) => IndexKind::Dense,
-            Kind::Hashed(_) => IndexKind::Hashed,
-            Kind::Bytes(_) => IndexKind::Bytes,
-            Kind::Rows(_) => IndexKind::Rows,
+        match &self.structure {
+            Structure::Dense(_) => IndexKind::Dense,
+            Structure::Hashed(_) => IndexKind::Hashed,
+            Structure::Bytes(_) => IndexKind::Bytes,
+            Structure::Rows(_) => IndexKind::Rows,
         }
     }
 
@@ -152,7 +160,7 @@ impl KeyIndex {
         use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
         let text = |data_type: &DataType| matches!(data_type, Utf8 | LargeUtf8 | Utf8View);
         let binary = |data_type: &DataType| matches!(data_type, Binary | LargeBinary | BinaryView);
-        let forms = key == 0 && matches!(self.kind, Kind::Bytes(_));
+        let forms = key == 0 && matches!(self.structure, Structure::Bytes(_));
         indexed == probe || forms && (text(indexed) && text(probe) || binary(indexed) && binary(probe))
     }
 
@@ -163,11 +171,11 @@ impl KeyIndex {
 
     /// Heap bytes held.
     pub fn memory_size(&self) -> usize {
-        match &self.kind {
-            Kind::Dense(index) => index.memory_size(),
-            Kind::Hashed(index) => index.memory_size(),
-            Kind::Bytes(index) => index.memory_size(),
-            Kind::Rows(index) => index.memory_size(),
+        match &self.structure {
+            Structure::Dense(index) => index.memory_size(),
+            Structure::Hashed(index) => index.memory_size(),
+            Structure::Bytes(index) => index.memory_size(),
+            Structure::Rows(index) => index.memory_size(),
         }
     }
 
@@ -179,11 +187,11 @@ impl KeyIndex {
     /// Errors of Arrow while keys are encoded, and damage of a file that was opened without verification.
     pub fn probe(&self, keys: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let from = hits.rows.len();
-        match &self.kind {
-            Kind::Dense(index) => index.probe(keys, start, len, hits),
-            Kind::Hashed(index) => index.probe(keys, start, len, hits),
-            Kind::Bytes(index) => index.probe(&keys[0], start, len, hits)?,
-            Kind::Rows(index) => index.probe(keys, start, len, hits)?,
+        match &self.structure {
+            Structure::Dense(index) => index.probe(keys, start, len, hits),
+            Structure::Hashed(index) => index.probe(keys, start, len, hits),
+            Structure::Bytes(index) => index.probe(&keys[0], start, len, hits)?,
+            Structure::Rows(index) => index.probe(keys, start, len, hits)?,
         }
         if self.null_group != NONE
             && let Some(nulls) = null_rows(&keys[0])

@@ -12,6 +12,7 @@ mod allocate;
 mod avx512;
 mod byte_column;
 mod bytes_index;
+mod candidate;
 mod dense_index;
 mod fixed_width;
 mod frozen_table;
@@ -23,6 +24,7 @@ mod index_parts;
 mod key_chunk;
 mod key_index;
 mod key_rows;
+mod options;
 mod partition;
 mod ranked_bits;
 mod rows_index;
@@ -32,9 +34,10 @@ mod tests;
 
 pub use allocate::{hash_table_size, scratch_size};
 pub use hits::Hits;
-pub(crate) use index_parts::{Indexed, Part, StoredIndex};
+pub(crate) use index_parts::{IndexPart, Indexed, StoredIndex};
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
 pub use key_rows::KeyRows;
+pub use options::IndexOptions;
 pub use step_counter::probe_steps;
 
 /// Stands for a group id where a row is in no group, as it stands for a row where there is none.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use hashbrown::HashTable;
 
-use super::allocate::{admitted, release, release_table, reserve, scratch_size};
-use super::frozen_table::{Entries, LONG};
+use super::allocate::{admitted, release, release_table, reserve};
+use super::frozen_table::{LONG, TableEntries};
 use super::hash;
 use super::key_chunk::KeyChunk;
 use super::{IndexContext, step_counter};
@@ -14,7 +14,7 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 
 /// The keys of a build, for the code that all kinds of keys share.
-pub(super) trait Source<const L: usize> {
+pub(super) trait KeySource<const L: usize> {
     /// Whether every row is indexed (no null keeps one from matching).
     fn all_live(&self) -> bool;
     /// Fills `chunk` with the indexed rows of `start..start + len` and their hashes.
@@ -69,7 +69,7 @@ pub(super) struct Distinct {
 impl Distinct {
     /// Spreads the indexed rows among `rows` over partitions, after counting how many go to each. Duplicates stay.
     pub(super) fn partition<const L: usize>(
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         seed: u64,
         rows: usize,
         context: &mut IndexContext<'_>,
@@ -83,7 +83,7 @@ impl Distinct {
     /// Does the same with larger partitions and without counting first, for keys that seem distinct. `None` where so many hashes
     /// are equal that the partitions differ too much in size.
     pub(super) fn partition_evenly<const L: usize>(
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         seed: u64,
         rows: usize,
         indexed: usize,
@@ -127,7 +127,7 @@ impl Distinct {
     /// Counts the rows of each partition and allocates the entries.
     fn count<const L: usize>(
         &mut self,
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         seed: u64,
         rows: usize,
         context: &mut IndexContext<'_>,
@@ -153,7 +153,7 @@ impl Distinct {
     /// end of those, or `None` where there are too many.
     fn spread<const L: usize>(
         &mut self,
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         seed: u64,
         rows: usize,
         room: usize,
@@ -186,11 +186,11 @@ impl Distinct {
     #[inline(never)]
     pub(super) fn dedupe<const L: usize>(
         &mut self,
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         rows: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<bool> {
-        let collide = context.config.collide;
+        let collide = context.options.collide;
         // hashbrown finds the place of a key by the lowest bits of its hash and compares the highest. The highest are equal within
         // a partition, so the halves are exchanged.
         let hash = |entry: &Entry| hash::collide(hash_of(entry), collide).rotate_left(32);
@@ -248,7 +248,7 @@ impl Distinct {
     /// partition in the order by which the table bisects long buckets.
     pub(super) fn sort<const L: usize>(
         &mut self,
-        source: &impl Source<L>,
+        source: &impl KeySource<L>,
         rows: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<()> {
@@ -324,7 +324,7 @@ struct Place {
 
 impl Place {
     fn new(partitions: usize, context: &IndexContext<'_>) -> Self {
-        Self { bits: partitions.ilog2(), collide: context.config.collide }
+        Self { bits: partitions.ilog2(), collide: context.options.collide }
     }
 
     #[inline(always)]
@@ -339,7 +339,7 @@ pub(super) struct Spread<'a, S> {
     pub(super) distinct: &'a Distinct,
 }
 
-impl<const L: usize, S: Source<L>> Entries<L> for Spread<'_, S> {
+impl<const L: usize, S: KeySource<L>> TableEntries<L> for Spread<'_, S> {
     fn partitions(&self) -> usize {
         self.distinct.partitions()
     }
@@ -389,7 +389,7 @@ impl<S> AllRows<'_, S> {
     #[inline(always)]
     fn for_each_chunk<const L: usize>(&self, mut work: impl FnMut(&KeyChunk) -> bool) -> Result<bool>
     where
-        S: Source<L>,
+        S: KeySource<L>,
     {
         let mut chunk = KeyChunk::default();
         for start in (0..self.rows).step_by(KeyChunk::ROWS) {
@@ -403,7 +403,7 @@ impl<S> AllRows<'_, S> {
     }
 }
 
-impl<const L: usize, S: Source<L>> Entries<L> for AllRows<'_, S> {
+impl<const L: usize, S: KeySource<L>> TableEntries<L> for AllRows<'_, S> {
     fn partitions(&self) -> usize {
         1
     }
@@ -435,22 +435,18 @@ impl<const L: usize, S: Source<L>> Entries<L> for AllRows<'_, S> {
 
 /// Calls `work` with the hashes and rows of each chunk until it returns false. Returns whether it never did.
 fn for_each_chunk<const L: usize>(
-    source: &impl Source<L>,
+    source: &impl KeySource<L>,
     seed: u64,
     rows: usize,
     context: &mut IndexContext<'_>,
     mut work: impl FnMut(&[u64], &[u32]) -> bool,
 ) -> Result<bool> {
-    let morsel = scratch_size(rows.min(KeyChunk::ROWS), 1, false)?;
-    context.scratch.try_grow(morsel)?;
     let all = AllRows { source, seed, rows, cancel: context.cancel };
-    let finished = all.for_each_chunk(|chunk| work(chunk.live_words(), chunk.live_rows()))?;
-    context.scratch.shrink(morsel);
-    Ok(finished)
+    all.for_each_chunk(|chunk| work(chunk.live_words(), chunk.live_rows()))
 }
 
 /// False where two rows of the first chunk have the same hash, so most likely the same key.
-pub(super) fn seem_distinct<const L: usize>(source: &impl Source<L>, seed: u64, rows: usize) -> bool {
+pub(super) fn seem_distinct<const L: usize>(source: &impl KeySource<L>, seed: u64, rows: usize) -> bool {
     let mut chunk = KeyChunk::default();
     source.hash(seed, 0, rows.min(KeyChunk::ROWS), &mut chunk);
     let hashes = chunk.live_words_mut();

@@ -20,8 +20,10 @@ use super::hash::{self, SEEDS, scale, seed};
 use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
-use super::partition::Source;
+use super::partition::KeySource;
 use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
+use crate::columns::floats::canonical;
+use crate::columns::has_floats;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
@@ -32,7 +34,7 @@ pub(super) struct RowsIndex {
     pub(super) table: FrozenTable<1>,
     pub(super) seed: u64,
     pub(super) collide: u64,
-    pub(super) keys: Keys,
+    pub(super) keys: EncodedKeys,
 }
 
 /// Encodes the key columns of a range of rows.
@@ -69,7 +71,7 @@ impl Encoder {
             if !nulls_equal && let Some(nulls) = part.logical_nulls() {
                 live.iter_mut().zip(nulls.iter()).for_each(|(live, valid)| *live &= valid);
             }
-            parts.push(canonical(&part)?);
+            parts.push(canonical_keys(&part)?);
         }
         chunk.words(len);
         chunk.compact(start, len);
@@ -77,23 +79,8 @@ impl Encoder {
     }
 }
 
-fn has_floats(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) => {
-            has_floats(f.data_type())
-        }
-        DataType::FixedSizeList(f, _) | DataType::Map(f, _) | DataType::RunEndEncoded(_, f) => {
-            has_floats(f.data_type())
-        }
-        DataType::Struct(fields) => fields.iter().any(|f| has_floats(f.data_type())),
-        DataType::Union(fields, _) => fields.iter().any(|(_, f)| has_floats(f.data_type())),
-        DataType::Dictionary(_, values) => has_floats(values),
-        other => other.is_floating(),
-    }
-}
-
 /// `array` with dictionaries decoded, all NaN as the same bits, and -0.0 as 0.0, at every level of nesting.
-fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
+fn canonical_keys(array: &ArrayRef) -> Result<ArrayRef> {
     let decoded;
     let array = match array.as_any_dictionary_opt() {
         Some(dictionary) => {
@@ -119,12 +106,7 @@ fn canonical_data(data: &ArrayData) -> Result<ArrayData> {
     macro_rules! floats {
         ($t:ty, $nan:expr) => {{
             let array = make_array(data.clone());
-            let canonical = |v: <$t as arrow_array::ArrowPrimitiveType>::Native| match v {
-                v if v.is_nan() => $nan,
-                v if v == -v => Default::default(),
-                v => v,
-            };
-            array.as_primitive::<$t>().unary::<_, $t>(canonical).into_data()
+            array.as_primitive::<$t>().unary::<_, $t>(|value| canonical(value, $nan)).into_data()
         }};
     }
     Ok(match data.data_type() {
@@ -141,12 +123,12 @@ fn canonical_data(data: &ArrayData) -> Result<ArrayData> {
 
 /// The distinct encoded keys, one after the other.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct EncodedKeys {
     pub(super) offsets: ScalarBuffer<u64>,
     pub(super) data: ScalarBuffer<u8>,
 }
 
-impl Keys {
+impl EncodedKeys {
     #[inline(always)]
     pub(super) fn value(&self, group: u32) -> &[u8] {
         let group = group as usize;
@@ -156,11 +138,11 @@ impl Keys {
 
 /// The distinct keys as the input of the hash table: key number `n` is row `n`.
 struct DistinctKeys<'a> {
-    keys: &'a Keys,
+    keys: &'a EncodedKeys,
     collide: u64,
 }
 
-impl Source<1> for DistinctKeys<'_> {
+impl KeySource<1> for DistinctKeys<'_> {
     fn all_live(&self) -> bool {
         true
     }
@@ -186,7 +168,7 @@ impl Source<1> for DistinctKeys<'_> {
 
 /// The distinct keys while they are collected, in the order in which they first appear.
 ///
-/// The slots are a hash table of our own and not hashbrown's, because their size is known before: 6 bytes per row. A table of
+/// The slots are an open hash table and not hashbrown's, because their size is known before: 6 bytes per row. A table of
 /// hashbrown's needs up to 11.4 bytes per distinct key, and half as much again while it grows.
 struct Collected {
     offsets: Vec<u64>,
@@ -218,7 +200,7 @@ impl Collected {
         self.slots.fill(0);
     }
 
-    /// The group of `key`, which is added if it is new. `None` where too many hashes are alike.
+    /// The group of `key`, which is added if it is new. `None` where too many hashes are equal.
     fn group(&mut self, key: &[u8], retained: &mut Reservation) -> Result<Option<u32>> {
         let new = self.len() as u32;
         let Some(seed) = self.seed else {
@@ -282,7 +264,7 @@ impl RowsIndex {
     ) -> Result<(Self, KeyRows, usize)> {
         let rows = columns[0].len();
         let encoder = Encoder::new(columns, nulls_equal)?;
-        let collide = context.config.collide;
+        let collide = context.options.collide;
         let mut group_of: Vec<u32> = admitted(context.scratch, rows)?;
         let slots = admitted(context.scratch, rows / 2 * 3 + 2)?;
         let mut offsets = with_capacity(context.retained, 1)?;
@@ -304,7 +286,7 @@ impl RowsIndex {
         let exact = (offsets.len(), data.len());
         move_to(&mut offsets, exact.0, context.retained)?;
         move_to(&mut data, exact.1, context.retained)?;
-        let keys = Keys { offsets: offsets.into(), data: data.into() };
+        let keys = EncodedKeys { offsets: offsets.into(), data: data.into() };
         let source = DistinctKeys { keys: &keys, collide };
         let Built { table, seed, num_keys, .. } = build(&source, exact.0 - 1, None, false, 1.25, context)?;
         Ok((Self { encoder, table, seed, collide, keys }, groups, num_keys))
@@ -346,7 +328,7 @@ impl ProbeChunk for RowsProbe<'_> {
     }
 }
 
-/// Collects all keys, and the group of each row. False where too many hashes are alike.
+/// Collects all keys, and the group of each row. False where too many hashes are equal.
 fn collect(
     encoder: &Encoder,
     columns: &[ArrayRef],

@@ -15,7 +15,6 @@ use super::*;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::memory::{MemoryPool, Pool, Reservation};
-use crate::prepare::Config;
 
 /// Counts what is reserved per consumer and refuses one request.
 #[derive(Debug)]
@@ -43,13 +42,13 @@ impl Pool for RefusingPool {
 fn build(
     keys: &[ArrayRef],
     nulls_equal: &[bool],
-    config: &Config,
+    options: &IndexOptions,
     pool: &Arc<dyn Pool>,
 ) -> Result<(KeyIndex, KeyRows)> {
     let mut retained = Reservation::new(pool, "retained");
     let mut scratch = Reservation::new(pool, "scratch");
     let context = IndexContext {
-        config,
+        options,
         retained: &mut retained,
         scratch: &mut scratch,
         bounds: &[],
@@ -203,10 +202,10 @@ fn check(
     build_side: &(Vec<ArrayRef>, Texts),
     probe_side: &(Vec<ArrayRef>, Texts),
     nulls_equal: &[bool],
-    config: &Config,
+    options: &IndexOptions,
 ) {
     let pool = unlimited();
-    let (index, groups) = build(&build_side.0, nulls_equal, config, &pool).unwrap();
+    let (index, groups) = build(&build_side.0, nulls_equal, options, &pool).unwrap();
     assert_eq!(pool.reserved(), 0);
     let mut expected: HashMap<_, Vec<u32>> = HashMap::new();
     for row in 0..build_side.0[0].len() {
@@ -271,8 +270,8 @@ proptest! {
         collide in prop_oneof![3 => Just(0u64), 1 => 1..4u64],
         density in prop_oneof![Just(1.0 / 64.0), Just(2.0)],
     ) {
-        let config = Config { collide, perfect_hash_min_density: density, perfect_hash_small_range: 100, ..Config::default() };
-        check(&columns(&[kind], &build), &columns(&[kind], &probe), &[nulls_equal], &config);
+        let options = IndexOptions { collide, dense_min_density: density, dense_small_range: 100 };
+        check(&columns(&[kind], &build), &columns(&[kind], &probe), &[nulls_equal], &options);
     }
 
     #[test]
@@ -283,8 +282,8 @@ proptest! {
         nulls_equal: [bool; 3],
         collide in prop_oneof![3 => Just(0u64), 1 => 1..4u64],
     ) {
-        let config = Config { collide, ..Config::default() };
-        check(&columns(&kinds, &build), &columns(&kinds, &probe), &nulls_equal[..kinds.len()], &config);
+        let options = IndexOptions { collide, ..IndexOptions::default() };
+        check(&columns(&kinds, &build), &columns(&kinds, &probe), &nulls_equal[..kinds.len()], &options);
     }
 
     /// S20: whichever request is refused, everything is given back.
@@ -296,11 +295,11 @@ proptest! {
         collide in 0..2u64,
     ) {
         let (columns, _) = columns(&kinds, &rows);
-        let config = Config { collide, ..Config::default() };
+        let options = IndexOptions { collide, ..IndexOptions::default() };
         for refused in 0.. {
             let pool = RefusingPool { requests: AtomicUsize::new(0), refused, pool: MemoryPool::unlimited() };
             let pool: Arc<dyn Pool> = Arc::new(pool);
-            let built = build(&columns, &nulls_equal[..kinds.len()], &config, &pool);
+            let built = build(&columns, &nulls_equal[..kinds.len()], &options, &pool);
             prop_assert_eq!(pool.reserved(), 0);
             match built {
                 Ok(_) => break,
@@ -310,8 +309,8 @@ proptest! {
     }
 }
 
-fn kind_of<const N: usize>(columns: [&ArrayRef; N], config: &Config) -> (IndexKind, KeyRows, usize) {
-    let (index, groups) = build(&columns.map(Arc::clone), &[false; N], config, &unlimited()).unwrap();
+fn kind_of<const N: usize>(columns: [&ArrayRef; N], options: &IndexOptions) -> (IndexKind, KeyRows, usize) {
+    let (index, groups) = build(&columns.map(Arc::clone), &[false; N], options, &unlimited()).unwrap();
     let size = index.memory_size() + groups.memory_size();
     (index.kind(), groups, size)
 }
@@ -333,32 +332,32 @@ fn gcd(a: usize, b: usize) -> usize {
 /// S38
 #[test]
 fn kinds_and_groups() {
-    let config = Config::default();
+    let options = IndexOptions::default();
     let ascending = int64((0..5000).map(|i| i * 17));
-    assert!(matches!(kind_of([&ascending], &config), (IndexKind::Dense, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&ascending], &options), (IndexKind::Dense, KeyRows::Identity, _)));
     let runs = int64((0..5000).map(|i| i / 3));
-    assert!(matches!(kind_of([&runs], &config), (IndexKind::Dense, KeyRows::Runs { .. }, _)));
+    assert!(matches!(kind_of([&runs], &options), (IndexKind::Dense, KeyRows::Runs { .. }, _)));
     let sparse = int64(shuffled(5000).map(|i| i * 1_000_003));
-    assert!(matches!(kind_of([&sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
-    let off = Config { perfect_hash_min_density: 1.5, ..Config::default() };
+    assert!(matches!(kind_of([&sparse], &options), (IndexKind::Hashed, KeyRows::Identity, _)));
+    let off = IndexOptions { dense_min_density: 1.5, ..IndexOptions::default() };
     assert!(matches!(kind_of([&runs], &off), (IndexKind::Hashed, KeyRows::Runs { .. }, _)));
     let text = arrow_cast::cast(&sparse, &DataType::Utf8).unwrap();
-    assert!(matches!(kind_of([&text], &config), (IndexKind::Bytes, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&text], &options), (IndexKind::Bytes, KeyRows::Identity, _)));
     let small = int64(shuffled(5000).map(|i| i % 50));
-    assert!(matches!(kind_of([&small, &small], &config), (IndexKind::Dense, KeyRows::Csr { .. }, _)));
-    assert!(matches!(kind_of([&small, &sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
-    assert!(matches!(kind_of([&small, &text], &config), (IndexKind::Rows, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&small, &small], &options), (IndexKind::Dense, KeyRows::Csr { .. }, _)));
+    assert!(matches!(kind_of([&small, &sparse], &options), (IndexKind::Hashed, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&small, &text], &options), (IndexKind::Rows, KeyRows::Identity, _)));
     // Ranges of 2^64 - 1 each do not pack.
     let wide = int64([i64::MIN, i64::MAX].into_iter());
-    assert!(matches!(kind_of([&wide, &wide], &config), (IndexKind::Rows, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&wide, &wide], &options), (IndexKind::Rows, KeyRows::Identity, _)));
 }
 
 /// Bytes per row that are retained beyond the data, for numbers of rows around powers of two; and per duplicate row.
 #[test]
 fn memory_per_row() {
-    let config = Config::default();
+    let options = IndexOptions::default();
     for rows in [50_000, 65_535, 65_537, 100_000, 131_073, 200_000] {
-        let per_row = |column: ArrayRef| kind_of([&column], &config).2 as f64 / rows as f64;
+        let per_row = |column: ArrayRef| kind_of([&column], &options).2 as f64 / rows as f64;
         let random = |i: i64| (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64;
         let dense = per_row(int64(shuffled(rows).map(|i| i * 17)));
         assert!(dense <= 8.5, "dense: {dense}");
@@ -383,7 +382,7 @@ fn scratch_per_row() {
             let (retained, peak) = (unlimited(), Arc::new(MemoryPool::unlimited()));
             let scratch: Arc<dyn Pool> = peak.clone();
             let context = IndexContext {
-                config: &Config::default(),
+                options: &IndexOptions::default(),
                 retained: &mut Reservation::new(&retained, "retained"),
                 scratch: &mut Reservation::new(&scratch, "scratch"),
                 bounds: &[],
@@ -410,7 +409,7 @@ fn steps_are_bounded() {
     for key in keys {
         for keys in [vec![key.clone()], vec![key.clone(), Arc::new(Float64Array::from(vec![0.5; rows]))]] {
             let before = probe_steps();
-            let (index, _) = build(&keys, &vec![false; keys.len()], &Config::default(), &unlimited()).unwrap();
+            let (index, _) = build(&keys, &vec![false; keys.len()], &IndexOptions::default(), &unlimited()).unwrap();
             let mut hits = Hits::default();
             index.probe(&keys, 0, rows, &mut hits).unwrap();
             assert_eq!(hits.rows.len(), rows);
@@ -420,8 +419,8 @@ fn steps_are_bounded() {
         }
     }
     let colliding = int64(shuffled(4096).map(|i| i * 1_000_003));
-    let config = Config { collide: 2, ..Config::default() };
-    let (index, _) = build(std::slice::from_ref(&colliding), &[false], &config, &unlimited()).unwrap();
+    let options = IndexOptions { collide: 2, ..IndexOptions::default() };
+    let (index, _) = build(std::slice::from_ref(&colliding), &[false], &options, &unlimited()).unwrap();
     let before = probe_steps();
     index.probe(&[colliding], 0, 4096, &mut Hits::default()).unwrap();
     assert!(probe_steps() - before <= 4096 * 20);
@@ -450,7 +449,7 @@ fn chosen_hashes() {
         let texts = keys.iter().map(|key| Some(key.to_string())).collect();
         let side = (vec![int64(keys.into_iter())], vec![texts]);
         let before = probe_steps();
-        check(&side, &side, &[false], &Config::default());
+        check(&side, &side, &[false], &IndexOptions::default());
         let steps = probe_steps() - before;
         assert!(steps <= 40 * rows, "{steps} steps for {rows} rows");
     }
@@ -459,14 +458,14 @@ fn chosen_hashes() {
 /// Several partitions and chunks, and partitions that hold far more rows than the others.
 #[test]
 fn many_rows() {
-    let config = Config::default();
+    let options = IndexOptions::default();
     for kind in [1, 13, 16, 19] {
         for distinct in [3, 20_000, u32::MAX] {
             let pick = |row: u32| (row.wrapping_mul(0x9e37_79b1) % distinct.min(50_000), row % 11 != 3);
             let skewed = |row: u32| if row.is_multiple_of(2) { (77, true) } else { pick(row) };
             let probe = columns(&[kind], &[(0..9000).map(|row| pick(row * 3)).collect()]);
-            check(&columns(&[kind], &[(0..30_000).map(pick).collect()]), &probe, &[true], &config);
-            check(&columns(&[kind], &[(0..30_000).map(skewed).collect()]), &probe, &[false], &config);
+            check(&columns(&[kind], &[(0..30_000).map(pick).collect()]), &probe, &[true], &options);
+            check(&columns(&[kind], &[(0..30_000).map(skewed).collect()]), &probe, &[false], &options);
         }
     }
 }

@@ -7,7 +7,10 @@ use crate::error::{Error, Result};
 
 /// Grants and takes back bytes. An engine plugs in its own; a refused request must leave the pool as it was.
 pub trait Pool: fmt::Debug + Send + Sync {
-    /// Grants `bytes` to `consumer`, or refuses with [`Error::ResourcesExhausted`].
+    /// Grants `bytes` to `consumer`.
+    ///
+    /// # Errors
+    /// [`Error::ResourcesExhausted`] where the pool refuses.
     fn try_grow(&self, consumer: &str, bytes: usize) -> Result<()>;
     /// Takes back `bytes` granted before.
     fn shrink(&self, bytes: usize);

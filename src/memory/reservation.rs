@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Bytes held from a [`Pool`] under a consumer's name, given back on drop.
 ///
-/// Keep it as the last field of what it pays for: fields drop in order, so the memory goes before its charge.
+/// Keep it as the last field of what it pays for: fields drop in order, so the memory is freed before its charge is given back.
 pub struct Reservation {
     pool: Arc<dyn Pool>,
     consumer: &'static str,
@@ -33,6 +33,9 @@ impl Reservation {
     }
 
     /// Holds `bytes` more, or changes nothing.
+    ///
+    /// # Errors
+    /// What the pool refuses with: [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted).
     pub fn try_grow(&mut self, bytes: usize) -> Result<()> {
         if bytes > 0 {
             self.pool.try_grow(self.consumer, bytes)?;
@@ -42,6 +45,9 @@ impl Reservation {
     }
 
     /// Holds exactly `bytes`, or changes nothing where more are refused.
+    ///
+    /// # Errors
+    /// As [`try_grow`](Self::try_grow).
     pub fn try_resize(&mut self, bytes: usize) -> Result<()> {
         match bytes.checked_sub(self.size) {
             Some(more) => self.try_grow(more),

@@ -1,12 +1,12 @@
-//! Memory of large builds goes back to the operating system, not to the allocator alone.
+//! Memory of large builds is given back to the operating system, not only to the allocator.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A build of so many bytes gives its pages back by itself. Less is not worth it: whoever comes next faults them in anew,
-/// which for the next build costs about half of the time of preparing it.
+/// After a build of this many bytes, free pages are given back. For less it is not worth it: the next user of the pages faults
+/// them in again, which adds about half to the time of preparing the next build.
 const LARGE: usize = 8 << 20;
 
-/// So many bytes of smaller builds give theirs back together.
+/// After this many bytes of smaller builds together, free pages are given back too.
 const MANY: usize = 32 << 20;
 
 /// Bytes that reservations gave back since the allocator was asked last.
@@ -23,12 +23,12 @@ pub(super) fn count_given_back(bytes: usize) {
 pub(crate) struct ReturnsToSystem(usize);
 
 impl ReturnsToSystem {
-    /// For memory of so many bytes.
+    /// For memory of `bytes`.
     pub(crate) fn of(bytes: usize) -> Self {
         Self(bytes)
     }
 
-    /// So many bytes are held now.
+    /// Notes that `bytes` are held now.
     pub(crate) fn saw(&mut self, bytes: usize) {
         self.0 = self.0.max(bytes);
     }
@@ -45,7 +45,7 @@ impl Drop for ReturnsToSystem {
     }
 }
 
-/// Asks for huge pages beneath a large allocation that nobody has written to yet: fewer faults while it is filled, and fewer
+/// Asks for huge pages for a large allocation that was not written to yet: fewer faults while it is filled, and fewer
 /// TLB misses in every probe. It is a hint only, and takes no memory beyond the allocation.
 #[cfg(target_os = "linux")]
 pub(crate) fn ask_for_huge_pages<T>(values: &Vec<T>) {
@@ -55,8 +55,9 @@ pub(crate) fn ask_for_huge_pages<T>(values: &Vec<T>) {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn ask_for_huge_pages<T>(_: &Vec<T>) {}
 
-/// The system remembers the wish for an address, whoever gets it next: a few small blocks of the allocator would take a huge
-/// page each. So it is taken back once preparing is done, which leaves the pages that are there as they are.
+/// The system remembers the request for an address range even when the memory is freed and used for something else: a few small
+/// blocks of the allocator would take a huge page each. So it is withdrawn once preparing is done, which leaves the pages that
+/// exist as they are.
 #[cfg(target_os = "linux")]
 mod huge_pages {
     use std::cell::RefCell;
@@ -68,7 +69,7 @@ mod huge_pages {
         static ASKED: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Asks for them beneath the whole huge pages of `size` bytes.
+    /// Asks for them for the whole huge pages that lie within `size` bytes.
     pub(super) fn ask(start: usize, size: usize) {
         let first = start.next_multiple_of(HUGE);
         let len = size.saturating_sub(first - start) / HUGE * HUGE;
@@ -84,7 +85,7 @@ mod huge_pages {
     }
 
     fn advise(start: usize, len: usize, advice: libc::c_int) {
-        // SAFETY: neither advice changes contents or mappings, whose ever the range is by now.
+        // SAFETY: neither advice changes contents or mappings, whatever the range is used for by now.
         unsafe { libc::madvise(std::ptr::without_provenance_mut(start), len, advice) };
     }
 }
@@ -103,6 +104,6 @@ fn return_free_pages() {
     }
 }
 
-/// Another allocator keeps its own rules; those of the systems unmap large blocks as soon as they are free.
+/// Other allocators decide themselves when free pages go back to the system; most unmap the largest blocks at once.
 #[cfg(not(all(feature = "python", feature = "allocator")))]
 fn return_free_pages() {}

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use crate::columns::copy_size::{Part, SMALL_ALLOCATION, grow, overflow, visit};
+use crate::columns::copy_size::{CopyPart, SMALL_ALLOCATION, grow, overflow, visit};
 pub use crate::columns::copy_size::{copy_bound, sliced_size};
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
@@ -16,7 +16,9 @@ use crate::memory::Reservation;
 /// `retained` what the copy holds; all are bytes.
 ///
 /// # Errors
-/// [`Error::Internal`](crate::Error::Internal) where more is retained than `input + copy`; the reservation is as it was then.
+/// [`Error::Internal`](crate::Error::Internal) where more is retained than `input + copy`,
+/// [`Error::Overflow`](crate::Error::Overflow) where that sum overflows; the reservation
+/// is unchanged then.
 pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, retained: usize) -> Result<()> {
     let Some(admitted) = input.checked_add(copy) else { return Err(overflow()) };
     match admitted.checked_sub(retained) {
@@ -31,7 +33,7 @@ pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, ret
 }
 
 /// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to
-/// keep (S15).
+/// keep.
 ///
 /// `extents` are the known allocations of a foreign batch; a buffer outside of them counts with its own capacity.
 pub(crate) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Result<bool> {
@@ -39,7 +41,7 @@ pub(crate) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Re
     let mut allocations: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
     for column in batch.columns() {
         visit(&column.to_data(), &mut |part| {
-            let Part::Buffer(buffer, bytes) = part else { return Ok(()) };
+            let CopyPart::Buffer(buffer, bytes) = part else { return Ok(()) };
             let address = buffer.as_ptr() as usize;
             let (start, size) = match extents.iter().find(|extent| extent.contains(&address)) {
                 Some(extent) => (extent.start, extent.len()),

@@ -6,14 +6,12 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Schema, SchemaRef};
 
-use super::Config;
 use super::admission::{settle_copy, wastes_memory};
 use super::index_keys::IndexKeys;
-use super::{BuildSpec, Keep, PreparedBuild};
+use super::{BuildSpec, Keep, PrepareOptions, PreparedBuild};
 use crate::cancel::Cancel;
-use crate::columns::Bounds;
-use crate::columns::concat;
 use crate::columns::copy_size::copy_bound_of_column;
+use crate::columns::{Bounds, ColumnDifference, column_difference, concat};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{IndexContext, IndexKind, KeyIndex, KeyRows};
 use crate::memory::{Pool, RangeCounter, Reservation, ReturnsToSystem};
@@ -29,7 +27,7 @@ const MAX_ROWS: usize = u32::MAX as usize - 1;
 /// ```
 /// use std::sync::Arc;
 /// use arrow_array::{Int64Array, RecordBatch, StringArray};
-/// use prejoin::{BuildSpec, Cancel, Collector, Config, MemoryPool, NullEquality, Pool};
+/// use prejoin::{BuildSpec, Cancel, Collector, PrepareOptions, MemoryPool, NullEquality, Pool};
 ///
 /// let batch = RecordBatch::try_from_iter([
 ///     ("id", Arc::new(Int64Array::from(vec![7, 8, 8])) as _),
@@ -37,7 +35,7 @@ const MAX_ROWS: usize = u32::MAX as usize - 1;
 /// ])?;
 /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
 /// let spec = BuildSpec::by_name(batch.schema(), &["id"], NullEquality::NullEqualsNothing)?;
-/// let mut collector = Collector::new(spec, &pool, Config::default(), Cancel::default());
+/// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
 /// collector.push(batch.clone())?;
 /// collector.push(batch)?;
 /// let build = collector.finish()?;
@@ -50,7 +48,7 @@ const MAX_ROWS: usize = u32::MAX as usize - 1;
 #[derive(Debug)]
 pub struct Collector {
     spec: BuildSpec,
-    config: Config,
+    options: PrepareOptions,
     keep: Keep,
     cancel: Cancel,
     /// `None` after an error.
@@ -59,12 +57,12 @@ pub struct Collector {
     returns: ReturnsToSystem,
 }
 
-/// Whose memory a batch is.
+/// Who allocated the memory of a batch.
 #[derive(Debug)]
 pub(crate) enum Origin {
     /// Rust allocations.
     Own,
-    /// It was imported; the address ranges of the allocations that it keeps alive, where they are known.
+    /// It was imported. Holds the address ranges of the allocations that it keeps alive, where they are known.
     Foreign(Option<Vec<Range<usize>>>),
 }
 
@@ -76,18 +74,18 @@ type Indexed = ((KeyIndex, KeyRows), Vec<Option<Bounds>>);
 struct Held {
     batches: Vec<RecordBatch>,
     rows: usize,
-    /// Known allocations of the first batch beyond those that its buffers tell; `None` where they are unknown.
+    /// Allocations of the first batch beyond those that its buffers show; `None` where they are unknown.
     extents: Option<Vec<Range<usize>>>,
     /// Foreign memory: each batch of it is freed with its last column.
     foreign: RangeCounter,
     all: RangeCounter,
-    /// Last, so that the batches go before their charge (S19).
+    /// Last, so that the batches are dropped before their charge.
     reservation: Reservation,
 }
 
 impl Collector {
     /// A collector for builds of `spec`. Nothing is charged yet.
-    pub fn new(spec: BuildSpec, pool: &Arc<dyn Pool>, config: Config, cancel: Cancel) -> Self {
+    pub fn new(spec: BuildSpec, pool: &Arc<dyn Pool>, options: PrepareOptions, cancel: Cancel) -> Self {
         let held = Held {
             batches: Vec::new(),
             rows: 0,
@@ -96,7 +94,7 @@ impl Collector {
             all: RangeCounter::default(),
             reservation: Reservation::new(pool, "prepared build"),
         };
-        Self { spec, config, keep: Keep::All, cancel, held: Some(held), returns: ReturnsToSystem::default() }
+        Self { spec, options, keep: Keep::All, cancel, held: Some(held), returns: ReturnsToSystem::default() }
     }
 
     /// Drops all rows of a key but one, before they are counted. Where a key repeats, rows and copy are held together for
@@ -112,18 +110,18 @@ impl Collector {
     /// Names and types must be those of the build's schema; nullability and metadata may differ.
     ///
     /// # Errors
-    /// [`Error::Plan`] for other columns, [`Error::Execution`] for more than 2^32-2 rows in all,
+    /// [`Error::Plan`] for other columns, [`Error::Overflow`] for more than 2^32-2 rows in all,
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`].
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
         self.push_from(batch, Origin::Own)
     }
 
-    /// Takes one batch that was imported, e.g. over the C Data Interface. A buffer does not tell its true allocation
-    /// then, so the caller does: `extents` are the address ranges of the allocations that the batch keeps alive.
+    /// Takes one batch that was imported, e.g. over the C Data Interface. The buffers of such a batch do not
+    /// show their true allocations, so the caller names them: `extents` are the address ranges of the allocations that the batch keeps alive.
     ///
     /// Known extents are charged whole. `None` says that they are unknown: the ranges that the buffers show are
-    /// charged, and a build of this batch alone is a copy of it. That also is what to say of a small slice of a large
-    /// allocation, and of every batch but the first: a build of several batches is a copy in any case.
+    /// charged, and a build of this batch alone is a copy of it. Pass it for a small slice of a large allocation
+    /// too, and for every batch but the first: a build of several batches is a copy in any case.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -146,7 +144,7 @@ impl Collector {
     /// column.
     ///
     /// # Errors
-    /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Execution`] for byte columns that
+    /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Overflow`] for byte columns that
     /// outgrow their offsets.
     pub fn finish(mut self) -> Result<Arc<PreparedBuild>> {
         let held = self.held.take().ok_or_else(failed)?;
@@ -167,7 +165,7 @@ impl Collector {
             indexed = self.index(&rows, &mut reservation)?;
         }
         let (index, bounds) = indexed;
-        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.config, reservation)?;
+        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.options, reservation)?;
         Ok(Arc::new(build))
     }
 
@@ -178,7 +176,7 @@ impl Collector {
         let bounds: Vec<_> = keys.columns.iter().map(|key| Bounds::of(key, &self.cancel)).collect::<Result<_>>()?;
         let mut scratch = Reservation::new(reservation.pool(), "prepared build scratch");
         let context = IndexContext {
-            config: &self.config,
+            options: &self.options.index(),
             retained: reservation,
             scratch: &mut scratch,
             bounds: &bounds,
@@ -190,7 +188,7 @@ impl Collector {
         Ok((index, bounds))
     }
 
-    /// Runs one step; what is held goes with its error.
+    /// Runs one step. Where it fails, the batches are released.
     fn take(&mut self, step: impl FnOnce(&mut Held, &BuildSpec) -> Result<()>) -> Result<()> {
         let mut held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
@@ -212,7 +210,7 @@ impl Held {
         check_schema(spec.schema(), &batch.schema())?;
         let rows = batch.num_rows();
         self.rows = self.rows.checked_add(rows).filter(|&total| total <= MAX_ROWS).ok_or_else(|| {
-            Error::Execution(format!(
+            Error::Overflow(format!(
                 "a prepared build holds at most {MAX_ROWS} (2^32-2) rows: {} arrived, the next batch has {rows}; \
                  filter the build side or split it",
                 self.rows
@@ -240,7 +238,7 @@ impl Held {
     fn into_columns(mut self, schema: &SchemaRef, cancel: &Cancel) -> Result<(Vec<ArrayRef>, Reservation)> {
         if self.batches.is_empty() {
             let empty = RecordBatch::new_empty(schema.clone());
-            // A few bytes per column, known once they are there (S10).
+            // A few bytes per column, known once they are allocated.
             self.reservation.try_grow(RangeCounter::default().add_batch(&empty))?;
             return Ok((empty.columns().to_vec(), self.reservation));
         }
@@ -295,38 +293,34 @@ fn freed_by(batches: &[RecordBatch], foreign: RangeCounter) -> Vec<usize> {
 
 /// Refuses a batch whose columns are not those of the build; nullability and metadata may differ.
 fn check_schema(build: &Schema, batch: &Schema) -> Result<()> {
-    let (build, batch) = (build.fields(), batch.fields());
-    if build.len() != batch.len() {
-        return plan_err!(
+    match column_difference(build, batch) {
+        None => Ok(()),
+        Some(ColumnDifference::Count) => plan_err!(
             "a batch does not match the build schema: it has {} columns, the schema has {}",
-            batch.len(),
-            build.len()
-        );
+            batch.fields().len(),
+            build.fields().len()
+        ),
+        Some(ColumnDifference::Column(position, wanted, found)) => plan_err!(
+            "a batch does not match the build schema: column {position} is {:?} of type {}, not {:?} of type {}",
+            found.name(),
+            found.data_type(),
+            wanted.name(),
+            wanted.data_type()
+        ),
     }
-    for (position, (wanted, found)) in build.iter().zip(batch).enumerate() {
-        if wanted.name() != found.name() || wanted.data_type() != found.data_type() {
-            return plan_err!(
-                "a batch does not match the build schema: column {position} is {:?} of type {}, not {:?} of type {}",
-                found.name(),
-                found.data_type(),
-                wanted.name(),
-                wanted.data_type()
-            );
-        }
-    }
-    Ok(())
 }
 
 /// The build's schema, where a column that holds nulls is nullable whatever was declared: a batch may differ from the
-/// schema in nullability, and rows that deny their nulls would make readers skip the validity bitmap.
+/// schema in nullability, and readers skip the validity bitmap of columns that are declared without nulls.
 fn held_schema(declared: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
-    let denied = |column: usize| !declared.field(column).is_nullable() && columns[column].null_count() > 0;
-    if !(0..columns.len()).any(denied) {
+    let has_undeclared_nulls =
+        |column: usize| !declared.field(column).is_nullable() && columns[column].null_count() > 0;
+    if !(0..columns.len()).any(has_undeclared_nulls) {
         return declared.clone();
     }
     let fields = declared.fields().iter().enumerate();
     let fields: Vec<_> = fields
-        .map(|(column, field)| match denied(column) {
+        .map(|(column, field)| match has_undeclared_nulls(column) {
             true => Arc::new(field.as_ref().clone().with_nullable(true)),
             false => field.clone(),
         })

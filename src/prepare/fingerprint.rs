@@ -19,7 +19,7 @@ use crate::error::{Result, not_supported};
 const PIECE: usize = 4096;
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The hash of a null, and what others begin with. Pinned, as everything here: fingerprints stand in files.
+/// The hash of a null, and what others begin with. Nothing here may change: files hold fingerprints.
 const NULL: u128 = 0x6e75_6c6c_9e37_79b9_7f4a_7c15_d6e8_feb9;
 const ROW: u128 = 0x726f_7773_a076_1d64_78bd_642f_e703_7ed1;
 const HEAD: u128 = 0x6865_6164_a0b4_28db_9e37_79b9_7f4a_7c15;
@@ -45,7 +45,7 @@ pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel)
             cancel.check()?;
             mix_column(&column.slice(start, len), &mut hashes)?;
         }
-        // A sum does not know an order; mixing once more keeps rows from cancelling each other out.
+        // A sum does not depend on the order of rows; mixing once more keeps rows from cancelling each other out.
         sum = hashes.iter().fold(sum, |sum, &hash| sum.wrapping_add(mix(hash, ROW)));
     }
     Ok(mix(mix(state, rows.num_rows() as u128), sum))
@@ -79,7 +79,7 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
     nulls.is_some_and(|nulls| nulls.is_null(row))
 }
 
-/// Mixes the value of each row into its hash; what is beneath a null does not count.
+/// Mixes the value of each row into its hash; the value under a null does not count.
 fn mix_column(array: &ArrayRef, hashes: &mut [u128]) -> Result<()> {
     if let Some((positions, values)) = positions(array)? {
         return mix_column(&take(&values, &positions, None)?, hashes);
@@ -181,7 +181,7 @@ fn lists(
     hashes: &mut [u128],
     range: impl Fn(usize) -> Range<usize>,
 ) -> Result<()> {
-    // What lies beneath nulls is not looked at.
+    // Values under nulls are not read.
     let live = (0..hashes.len()).filter(|&row| !is_null(nulls, row)).map(&range).filter(|range| !range.is_empty());
     let shown = live.reduce(|all, range| all.start.min(range.start)..all.end.max(range.end)).unwrap_or(0..0);
     let mut of_items = vec![ROW; shown.len()];

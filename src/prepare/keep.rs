@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::index::KeyRows;
 use crate::memory::{RangeCounter, Reservation};
 
-/// Rows between two looks at the stop signal.
+/// Rows between two looks at the cancel signal.
 const MORSEL: usize = 1 << 16;
 
 /// Which of the rows that share a key a build keeps. Rows whose key no probe can match, such as a null that matches

@@ -1,4 +1,4 @@
-//! How a filter learns which keys a build holds.
+//! How a filter finds out which keys a build holds.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
 use arrow_schema::{DataType, Fields, Schema};
 
-use super::Config;
+use super::PrepareOptions;
 use crate::columns::copy_size::sliced_size;
 use crate::error::Result;
 
@@ -21,10 +21,10 @@ pub enum Membership {
 }
 
 impl Membership {
-    /// The list of the key columns `keys` of `rows` if `config` allows one for `num_keys` distinct keys. Byte keys have
-    /// none (S41).
-    pub(crate) fn new(rows: &RecordBatch, keys: &[usize], num_keys: usize, config: &Config) -> Result<Self> {
-        let (max_bytes, max_values) = (config.in_list_max_bytes, config.in_list_max_values);
+    /// The list of the key columns `keys` of `rows` if `options` allow one for `num_keys` distinct keys. Byte keys have
+    /// none.
+    pub(crate) fn new(rows: &RecordBatch, keys: &[usize], num_keys: usize, options: &PrepareOptions) -> Result<Self> {
+        let (max_bytes, max_values) = (options.in_list_max_bytes, options.in_list_max_values);
         let columns: Vec<ArrayRef> = keys.iter().map(|&key| Arc::clone(rows.column(key))).collect();
         if max_bytes == 0 || max_values < num_keys.max(1) || !columns.iter().all(|column| is_listed(column.data_type()))
         {

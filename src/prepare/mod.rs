@@ -1,6 +1,7 @@
 //! The build side: collect, admit, concatenate, index, freeze.
 
 pub mod admission;
+mod backing;
 mod collector;
 mod fingerprint;
 mod index_keys;
@@ -11,6 +12,7 @@ mod options;
 mod prepared_build;
 mod spec;
 
+pub(crate) use backing::{Backing, BackingFile};
 pub use collector::Collector;
 pub(crate) use collector::Origin;
 pub use keep::Keep;
@@ -18,8 +20,8 @@ pub use keep::Keep;
 pub(crate) use lease::lease_batch;
 pub(crate) use lease::{LeasedColumns, lease_column};
 pub use membership::Membership;
-pub use options::Config;
-pub(crate) use prepared_build::MappedBuild;
+pub use options::PrepareOptions;
+pub(crate) use prepared_build::BuildParts;
 pub use prepared_build::{BuildMemory, PreparedBuild};
 pub(crate) use spec::check_equality;
 pub use spec::{BuildSpec, NullEquality};

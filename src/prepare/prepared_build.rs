@@ -2,31 +2,28 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-use super::Config;
 use super::fingerprint::fingerprint;
-use super::{BuildSpec, Membership, NullEquality};
+use super::{Backing, BackingFile, BuildSpec, Membership, NullEquality, PrepareOptions};
 use crate::cancel::Cancel;
-use crate::columns::Bounds;
-use crate::columns::Column;
+use crate::columns::{Bounds, LazyColumn};
 use crate::error::{Error, Result};
-use crate::file::Mapped;
 use crate::index::{IndexKind, KeyIndex, KeyRows, NONE};
-use crate::memory::{Reservation, ReturnsToSystem};
+use crate::memory::{Pool, Reservation, ReturnsToSystem};
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
-/// number of joins and threads probe it at once behind one `Arc`.
+/// number of joins and threads can probe it at once behind one `Arc`.
 pub struct PreparedBuild {
     spec: BuildSpec,
-    /// That of the rows.
+    /// Schema of the rows.
     schema: SchemaRef,
     num_rows: usize,
-    columns: Vec<Column>,
+    columns: Vec<LazyColumn>,
     /// The columns as one batch.
     rows: OnceLock<RecordBatch>,
     has_null_key: OnceLock<bool>,
@@ -35,46 +32,33 @@ pub struct PreparedBuild {
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
     fingerprint: OnceLock<u128>,
-    /// So late that the memory goes before its charge (S19).
-    memory: Memory,
+    /// False where bounds checks alone keep a damaged file from wrong results.
+    is_verified: bool,
+    /// Behind everything that it pays for: fields drop in order, so the memory goes before its charge.
+    backing: Box<dyn Backing>,
     /// Last, once all memory is free.
     _returns: ReturnsToSystem,
 }
 
-/// Whose memory a build is in.
-enum Memory {
-    Own(Reservation),
-    Mapped {
-        mapped: Arc<Mapped>,
-        rows_bytes: usize,
-        /// `None` for a file without a name.
-        path: Option<PathBuf>,
-        /// False where bounds checks alone stand between a damaged file and an answer.
-        verified: bool,
-        charge: Option<Arc<Reservation>>,
-    },
-}
-
-/// A build in a mapped file.
-pub(crate) struct MappedBuild {
+/// What a build is made of.
+pub(crate) struct BuildParts {
     pub(crate) spec: BuildSpec,
+    /// Schema of the rows.
     pub(crate) schema: SchemaRef,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: usize,
-    pub(crate) rows_bytes: usize,
-    pub(crate) has_null_key: bool,
+    pub(crate) columns: Vec<LazyColumn>,
+    pub(crate) num_rows: usize,
+    /// `None` where it is not known yet.
+    pub(crate) has_null_key: Option<bool>,
     pub(crate) index: KeyIndex,
     pub(crate) groups: KeyRows,
     pub(crate) bounds: Vec<Option<Bounds>>,
     pub(crate) membership: Membership,
-    pub(crate) fingerprint: u128,
-    pub(crate) mapped: Arc<Mapped>,
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) verified: bool,
-    pub(crate) charge: Option<Arc<Reservation>>,
+    /// `None` where it is not known yet.
+    pub(crate) fingerprint: Option<u128>,
+    pub(crate) backing: Box<dyn Backing>,
 }
 
-/// Bytes of a build by part, and by whose they are.
+/// Bytes of a build by part, and by who shares them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildMemory {
     /// The rows.
@@ -83,58 +67,59 @@ pub struct BuildMemory {
     pub index: usize,
     /// The groups: groups to rows.
     pub groups: usize,
-    /// Of a mapped file, shared with all processes that map it.
+    /// Bytes of a mapped file, shared with all processes that map it.
     pub mapped: usize,
-    /// Of this process alone.
+    /// Bytes in memory of this process alone.
     pub private: usize,
 }
 
 impl PreparedBuild {
-    /// Freezes an indexed build.
+    /// Freezes an indexed build on the heap.
     pub(crate) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
         (index, groups): (KeyIndex, KeyRows),
         bounds: Vec<Option<Bounds>>,
-        config: &Config,
+        options: &PrepareOptions,
         reservation: Reservation,
     ) -> Result<Self> {
-        let membership = Membership::new(&rows, spec.keys(), index.num_keys(), config)?;
-        Ok(Self {
+        let membership = Membership::new(&rows, spec.keys(), index.num_keys(), options)?;
+        let this = Self::from_parts(BuildParts {
             spec,
             schema: rows.schema(),
             num_rows: rows.num_rows(),
-            columns: rows.columns().iter().map(|column| Column::from(Arc::clone(column))).collect(),
-            rows: rows.into(),
-            has_null_key: OnceLock::new(),
+            columns: rows.columns().iter().map(|column| LazyColumn::from(Arc::clone(column))).collect(),
+            has_null_key: None,
             index,
             groups,
             bounds,
             membership,
-            fingerprint: OnceLock::new(),
-            _returns: ReturnsToSystem::of(reservation.size()),
-            memory: Memory::Own(reservation),
-        })
+            fingerprint: None,
+            backing: Box::new(reservation),
+        });
+        Ok(Self { rows: rows.into(), ..this })
     }
 
-    /// A build whose parts lie in a file.
-    pub(crate) fn from_file(build: MappedBuild) -> Self {
-        let MappedBuild { mapped, rows_bytes, path, verified, charge, .. } = build;
+    /// A build of parts that were made before.
+    pub(crate) fn from_parts(parts: BuildParts) -> Self {
+        let backing = parts.backing;
+        // A mapping goes back to the system by itself.
+        let on_heap = if backing.file().is_some() { 0 } else { backing.reserved_bytes() };
         Self {
-            spec: build.spec,
-            schema: build.schema,
-            num_rows: build.rows,
-            columns: build.columns,
+            spec: parts.spec,
+            schema: parts.schema,
+            num_rows: parts.num_rows,
+            columns: parts.columns,
             rows: OnceLock::new(),
-            has_null_key: build.has_null_key.into(),
-            index: build.index,
-            groups: build.groups,
-            bounds: build.bounds,
-            membership: build.membership,
-            fingerprint: build.fingerprint.into(),
-            memory: Memory::Mapped { mapped, rows_bytes, path, verified, charge },
-            // A mapping goes back by itself.
-            _returns: ReturnsToSystem::default(),
+            has_null_key: parts.has_null_key.map_or_else(OnceLock::new, OnceLock::from),
+            index: parts.index,
+            groups: parts.groups,
+            bounds: parts.bounds,
+            membership: parts.membership,
+            fingerprint: parts.fingerprint.map_or_else(OnceLock::new, OnceLock::from),
+            is_verified: backing.file().is_none_or(|file| file.is_verified),
+            backing,
+            _returns: ReturnsToSystem::of(on_heap),
         }
     }
 
@@ -168,7 +153,7 @@ impl PreparedBuild {
         self.index.num_keys()
     }
 
-    /// True where no key that a probe can match stands in two rows.
+    /// True where no key that a probe can match is in two rows.
     pub fn is_unique(&self) -> bool {
         self.groups.is_unique()
     }
@@ -181,85 +166,72 @@ impl PreparedBuild {
     /// Bytes charged to the pool for as long as the build lives. A mapped file is charged once per pool and process, so
     /// builds of one file share a charge.
     pub fn reserved_bytes(&self) -> usize {
-        match &self.memory {
-            Memory::Own(reservation) => reservation.size(),
-            Memory::Mapped { charge, .. } => charge.as_ref().map_or(0, |charge| charge.size()),
-        }
+        self.backing.reserved_bytes()
     }
 
     /// Bytes by part.
     pub fn memory(&self) -> BuildMemory {
         let (index, groups) = (self.index.memory_size(), self.groups.memory_size());
-        match &self.memory {
-            Memory::Own(reservation) => {
-                let private = reservation.size();
+        match self.backing.file() {
+            None => {
+                let private = self.backing.reserved_bytes();
                 BuildMemory { rows: private.saturating_sub(index + groups), index, groups, mapped: 0, private }
             }
-            Memory::Mapped { mapped, rows_bytes, .. } => {
-                let (all, private) = (mapped.bytes().len(), mapped.is_private());
-                let (mapped, private) = if private { (0, all) } else { (all, 0) };
-                BuildMemory { rows: *rows_bytes, index, groups, mapped, private }
+            Some(file) => {
+                let (mapped, private) = if file.is_private { (0, file.bytes.len()) } else { (file.bytes.len(), 0) };
+                BuildMemory { rows: file.rows_bytes, index, groups, mapped, private }
             }
         }
     }
 
     /// The file that the build lies in, as an absolute path; `None` for a build in memory or a shared one.
     pub fn path(&self) -> Option<&Path> {
-        match &self.memory {
-            Memory::Mapped { path, .. } => path.as_deref(),
-            Memory::Own(_) => None,
-        }
+        self.backing.file()?.path
     }
 
-    /// Whether the build is a copy of its file in memory of this process.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_private_copy(&self) -> bool {
-        matches!(&self.memory, Memory::Mapped { mapped, .. } if mapped.is_private())
-    }
-
-    /// The bytes of the file that the build lies in.
-    pub(crate) fn mapped_file(&self) -> Option<&[u8]> {
-        match &self.memory {
-            Memory::Mapped { mapped, .. } => Some(mapped.bytes()),
-            Memory::Own(_) => None,
-        }
+    /// The file that the build lies in; `None` for a build on the heap.
+    pub(crate) fn file(&self) -> Option<BackingFile<'_>> {
+        self.backing.file()
     }
 
     /// Whether everything in the build is known to be in range. False for a file that was opened unverified only.
     pub(crate) fn is_verified(&self) -> bool {
-        !matches!(self.memory, Memory::Mapped { verified: false, .. })
+        self.is_verified
     }
 
     /// Runs a step of a probe. Where a bounds check stops it in the parts of an unverified file, that is an error.
+    ///
+    /// # Errors
+    /// Those of the step; [`Error::Damaged`] where it panics.
     pub(crate) fn guarded<T>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
         if self.is_verified() {
             return step();
         }
-        // What would be a fault of ours is damage here, whoever noticed it.
+        // Where the parts were not checked, an internal error or a panic is a sign of damage.
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Err(Error::Internal(_))) | Err(_) => Err(self.damaged()),
+            Ok(Err(Error::Internal(_))) | Err(_) => Err(self.unverified_damage()),
             Ok(result) => result,
         }
     }
 
-    /// Says that an unverified file holds what cannot be.
-    pub(crate) fn damaged(&self) -> Error {
+    /// The error for a number in an unverified file that no valid build holds.
+    fn unverified_damage(&self) -> Error {
         let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
         Error::Damaged(format!("{path} was opened unverified and is damaged; prepare and save it again"))
     }
 
-    /// Proves that `rows` are rows of the build or [`NONE`], which an unverified file alone can fail.
+    /// Checks that `rows` are rows of the build or [`NONE`]. Only the parts of an unverified file can hold others.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] where one is not.
     pub(crate) fn check_rows(&self, rows: &[u32]) -> Result<()> {
         let is_row = |&row: &u32| row == NONE || (row as usize) < self.num_rows;
-        if self.is_verified() || rows.iter().all(is_row) { Ok(()) } else { Err(self.damaged()) }
+        if self.is_verified() || rows.iter().all(is_row) { Ok(()) } else { Err(self.unverified_damage()) }
     }
 
-    /// Pays for what is made of the build.
-    pub(crate) fn pool(&self) -> Option<&Arc<dyn crate::memory::Pool>> {
-        match &self.memory {
-            Memory::Own(reservation) => Some(reservation.pool()),
-            Memory::Mapped { charge, .. } => charge.as_ref().map(|charge| charge.pool()),
-        }
+    /// The pool that pays for what is made of the build.
+    pub(crate) fn pool(&self) -> Option<&Arc<dyn Pool>> {
+        self.backing.pool()
     }
 
     /// True where some row holds a null in a key column.
@@ -271,12 +243,13 @@ impl PreparedBuild {
     }
 
     /// Identity of the contents: a hash of the rows in any order, the schema, the keys and their null equality. Two builds
-    /// of equal rows have the same, whatever their batches, slices and dictionaries; it does not withstand malice.
+    /// of equal rows have the same, whatever their batches, slices and dictionaries. It does not protect against someone who
+    /// constructs two builds with the same fingerprint.
     ///
-    /// It is computed once, in one pass over all values, and stands in the header of a file.
+    /// It is computed once, in one pass over all values. The header of a file holds it.
     ///
     /// # Errors
-    /// [`Error::Execution`] for rows of an unverified file that are not valid.
+    /// [`Error::Damaged`] for rows of an unverified file that are not valid.
     pub fn fingerprint(&self) -> Result<u128> {
         self.fingerprint_with(&Cancel::default())
     }
@@ -284,7 +257,7 @@ impl PreparedBuild {
     /// [`fingerprint`](Self::fingerprint) that looks at `cancel` while it is computed.
     ///
     /// # Errors
-    /// Those, and [`Error::Cancelled`].
+    /// As [`fingerprint`](Self::fingerprint), and [`Error::Cancelled`].
     pub fn fingerprint_with(&self, cancel: &Cancel) -> Result<u128> {
         match self.fingerprint.get() {
             Some(&known) => Ok(known),
@@ -304,7 +277,7 @@ impl PreparedBuild {
     /// The build rows in build order, with [`rows_schema`](Self::rows_schema).
     ///
     /// # Errors
-    /// [`Error::Execution`] for rows of an unverified file that are not valid.
+    /// [`Error::Damaged`] for rows of an unverified file that are not valid.
     pub fn rows(&self) -> Result<&RecordBatch> {
         if let Some(rows) = self.rows.get() {
             return Ok(rows);
@@ -315,10 +288,10 @@ impl PreparedBuild {
         Ok(self.rows.get_or_init(|| rows))
     }
 
-    /// Column `column` of the rows. Of an unverified file it is the only one that is checked.
+    /// LazyColumn `column` of the rows. Of an unverified file it is the only one that is checked.
     ///
     /// # Errors
-    /// As of [`rows`](Self::rows).
+    /// As [`rows`](Self::rows).
     pub fn column(&self, column: usize) -> Result<&ArrayRef> {
         self.columns[column].get()
     }
@@ -326,7 +299,7 @@ impl PreparedBuild {
     /// The key columns, in key order.
     ///
     /// # Errors
-    /// As of [`rows`](Self::rows).
+    /// As [`rows`](Self::rows).
     pub fn key_columns(&self) -> Result<Vec<ArrayRef>> {
         self.keys().iter().map(|&key| self.column(key).cloned()).collect()
     }
@@ -346,7 +319,7 @@ impl PreparedBuild {
         &self.bounds
     }
 
-    /// How a filter learns which keys there are.
+    /// How a filter finds out which keys there are.
     pub fn membership(&self) -> &Membership {
         &self.membership
     }

@@ -1,4 +1,4 @@
-//! What a build is made of: schema, key columns, null equality.
+//! The description of a build: schema, key columns, null equality.
 
 use arrow_schema::{Field, SchemaRef};
 
@@ -62,14 +62,17 @@ impl BuildSpec {
     }
 
     /// Like [`try_new`](Self::try_new) with key columns by name and one null equality for all.
+    ///
+    /// # Errors
+    /// As [`try_new`](Self::try_new), and [`Error::Plan`](crate::Error::Plan) for a name that no column or more than one has.
     pub fn by_name<S: AsRef<str>>(schema: SchemaRef, keys: &[S], null_equality: NullEquality) -> Result<Self> {
-        let positions =
-            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
-        let null_equality = vec![null_equality; positions.len()];
-        Self::try_new(schema, positions, null_equality)
+        Self::by_name_each(schema, keys, vec![null_equality; keys.len()])
     }
 
     /// Like [`try_new`](Self::try_new) with key columns by name.
+    ///
+    /// # Errors
+    /// As [`by_name`](Self::by_name).
     pub fn by_name_each<S: AsRef<str>>(
         schema: SchemaRef,
         keys: &[S],
@@ -96,7 +99,10 @@ impl BuildSpec {
     }
 }
 
-/// Refuses a key column of a type without an equality.
+/// Checks that a key column has a type with an equality.
+///
+/// # Errors
+/// [`Error::Plan`](crate::Error::Plan) where it has none.
 pub(crate) fn check_equality(field: &Field) -> Result<()> {
     match has_equality(field.data_type()) {
         true => Ok(()),

@@ -24,7 +24,7 @@ use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::error::{Result, plan_err};
 use crate::join::{JoinOptions, JoinType};
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
 use crate::probe::{ProbePlan, few_batches};
 use crate::run::{HashJoin, RunOptions, attach_by_name};
@@ -278,7 +278,7 @@ fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut JoinOptio
     }
     let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
     let pool = PyMemoryPool::resolve(None);
-    let collector = Collector::new(spec, &pool, Config::default(), interruptible());
+    let collector = Collector::new(spec, &pool, PrepareOptions::default(), interruptible());
     Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
 }
 

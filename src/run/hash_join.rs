@@ -20,7 +20,7 @@ use crate::join::{
     statistics,
 };
 use crate::memory::Pool;
-use crate::prepare::{Collector, Config, PreparedBuild};
+use crate::prepare::{Collector, PrepareOptions, PreparedBuild};
 use crate::probe::{Claim, Metrics, PartitionMarks, ProbeLoop, ProbePlan, Timer, add};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a [`PreparedBuild`].
@@ -33,7 +33,7 @@ use crate::probe::{Claim, Metrics, PartitionMarks, ProbeLoop, ProbePlan, Timer, 
 /// ```
 /// use std::sync::Arc;
 /// use arrow_array::{record_batch, RecordBatch};
-/// use prejoin::{BatchStream, Config, HashJoin, MemoryPool, Pool, RunOptions, Source};
+/// use prejoin::{BatchStream, PrepareOptions, HashJoin, MemoryPool, Pool, RunOptions, Source};
 ///
 /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
 /// let events = record_batch!(("id", Int64, [2, 3, 2]), ("at", Int32, [10, 20, 30]))?;
@@ -42,7 +42,7 @@ use crate::probe::{Claim, Metrics, PartitionMarks, ProbeLoop, ProbePlan, Timer, 
 /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
 /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
 /// let snapshot = BatchStream::from_batches(users.schema(), vec![users]);
-/// let prepared = join.prepare_build(snapshot, &pool, Config::default())?;
+/// let prepared = join.prepare_build(snapshot, &pool, PrepareOptions::default())?;
 ///
 /// // ... attach to any number of joins, each with its own probe.
 /// let source = Source::from_batches(events.schema(), vec![vec![events]]);
@@ -252,7 +252,7 @@ impl HashJoin {
         &self,
         input: BatchStream,
         pool: &Arc<dyn Pool>,
-        config: Config,
+        config: PrepareOptions,
     ) -> Result<Arc<PreparedBuild>> {
         let mut collector = self.collector(input.schema(), pool, config, Cancel::default())?;
         feed(&mut collector, input, |_| ())?;
@@ -267,7 +267,7 @@ impl HashJoin {
         &self,
         input: &SchemaRef,
         pool: &Arc<dyn Pool>,
-        config: Config,
+        config: PrepareOptions,
         cancel: Cancel,
     ) -> Result<Collector> {
         self.validate()?;

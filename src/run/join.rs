@@ -22,7 +22,7 @@ use crate::prepare::PreparedBuild;
 ///
 /// ```
 /// use arrow_array::record_batch;
-/// use prejoin::{BuildSpec, Cancel, Collector, Config, JoinOptions, JoinType, MemoryPool, NullEquality, Pool};
+/// use prejoin::{BuildSpec, Cancel, Collector, PrepareOptions, JoinOptions, JoinType, MemoryPool, NullEquality, Pool};
 /// use std::sync::Arc;
 ///
 /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
@@ -30,7 +30,7 @@ use crate::prepare::PreparedBuild;
 ///
 /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
 /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
-/// let mut collector = Collector::new(spec, &pool, Config::default(), Cancel::default());
+/// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
 /// collector.push(users)?;
 /// let prepared = collector.finish()?;
 ///

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::cancel::Cancel;
 use crate::memory::{MemoryPool, Pool};
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 
 /// How a join runs, which does not change what it gives.
 #[derive(Debug, Clone)]
@@ -14,14 +14,14 @@ pub struct RunOptions {
     /// Pays for builds and visited bits of this run. Default an unlimited pool.
     pub pool: Arc<dyn Pool>,
     /// Choices for builds of this run.
-    pub config: Config,
+    pub config: PrepareOptions,
     /// Asks the run to stop.
     pub cancel: Cancel,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        let (config, cancel) = (Config::default(), Cancel::default());
+        let (config, cancel) = (PrepareOptions::default(), Cancel::default());
         Self { batch_size: 8192, pool: Arc::new(MemoryPool::unlimited()), config, cancel }
     }
 }

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 use crate::python::arguments::count;
 use crate::python::errors::{guarded, plan, type_error};
 
@@ -19,7 +19,7 @@ use crate::python::errors::{guarded, plan, type_error};
 #[pyclass(name = "Config", module = "prejoin", frozen, eq)]
 #[derive(PartialEq)]
 pub(crate) struct PyConfig {
-    pub(crate) config: Config,
+    pub(crate) config: PrepareOptions,
 }
 
 #[pymethods]
@@ -35,9 +35,9 @@ impl PyConfig {
         _collide: Option<u64>,
     ) -> PyResult<Self> {
         guarded(|| {
-            let default = Config::default();
+            let default = PrepareOptions::default();
             let density = match perfect_hash_min_density {
-                None => default.perfect_hash_min_density,
+                None => default.dense_min_density,
                 Some(given) if given.is_instance_of::<PyBool>() => {
                     return Err(type_error("perfect_hash_min_density is a share of at least 0, a bool was given"));
                 }
@@ -50,10 +50,9 @@ impl PyConfig {
             let list_bytes = count("in_list_max_bytes", in_list_max_bytes)?;
             let list_values = count("in_list_max_values", in_list_max_values)?;
             Ok(Self {
-                config: Config {
-                    perfect_hash_min_density: density,
-                    perfect_hash_small_range: small_range
-                        .map_or(default.perfect_hash_small_range, |range| range as u64),
+                config: PrepareOptions {
+                    dense_min_density: density,
+                    dense_small_range: small_range.map_or(default.dense_small_range, |range| range as u64),
                     in_list_max_bytes: list_bytes.unwrap_or(default.in_list_max_bytes),
                     in_list_max_values: list_values.unwrap_or(default.in_list_max_values),
                     collide: _collide.unwrap_or(default.collide),
@@ -64,8 +63,8 @@ impl PyConfig {
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = PyDict::new(py);
-        options.set_item("perfect_hash_min_density", self.config.perfect_hash_min_density)?;
-        options.set_item("perfect_hash_small_range", self.config.perfect_hash_small_range)?;
+        options.set_item("perfect_hash_min_density", self.config.dense_min_density)?;
+        options.set_item("perfect_hash_small_range", self.config.dense_small_range)?;
         options.set_item("in_list_max_bytes", self.config.in_list_max_bytes)?;
         options.set_item("in_list_max_values", self.config.in_list_max_values)?;
         options.set_item("_collide", self.config.collide)?;
@@ -75,13 +74,13 @@ impl PyConfig {
     /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off.
     #[getter]
     fn perfect_hash_min_density(&self) -> f64 {
-        self.config.perfect_hash_min_density
+        self.config.dense_min_density
     }
 
     /// Key ranges up to this are indexed by perfect hash whatever their density.
     #[getter]
     fn perfect_hash_small_range(&self) -> u64 {
-        self.config.perfect_hash_small_range
+        self.config.dense_small_range
     }
 
     /// Largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
@@ -100,8 +99,8 @@ impl PyConfig {
         format!(
             "Config(perfect_hash_min_density={:?}, perfect_hash_small_range={}, in_list_max_bytes={}, \
              in_list_max_values={})",
-            self.config.perfect_hash_min_density,
-            self.config.perfect_hash_small_range,
+            self.config.dense_min_density,
+            self.config.dense_small_range,
             self.config.in_list_max_bytes,
             self.config.in_list_max_values,
         )

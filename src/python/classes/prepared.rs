@@ -15,7 +15,7 @@ use super::{saved, source};
 use crate::columns::Bounds;
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
-use crate::prepare::Config;
+use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
 use crate::python::arguments::{keep_of, key_names, null_equalities};
 use crate::python::errors::guarded;
@@ -348,6 +348,6 @@ pub(crate) fn collect(
     Ok(detach_if_long(py, rows, || collector.finish())?)
 }
 
-pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> Config {
+pub(crate) fn config_of(config: Option<&Bound<'_, PyConfig>>) -> PrepareOptions {
     config.map(|config| config.get().config.clone()).unwrap_or_default()
 }

@@ -199,7 +199,12 @@ pub(crate) fn reduce<'py>(
         return Err(Error::NotSupported(text.to_owned()).into());
     };
     let reopen = py.import("prejoin._core")?.getattr("_reopen")?;
-    let arguments = (path.as_os_str(), hex(build.fingerprint()?), build.is_verified(), build.is_private_copy());
+    let arguments = (
+        path.as_os_str(),
+        hex(build.fingerprint()?),
+        build.is_verified(),
+        build.file().is_some_and(|file| file.is_private),
+    );
     Ok((reopen, arguments.into_pyobject(py)?))
 }
 

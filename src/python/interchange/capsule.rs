@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyCapsuleMethods, PyTuple};
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
@@ -14,8 +15,11 @@ macro_rules! take {
         #[doc = $doc]
         pub(super) fn $function(capsule: &Bound<'_, PyAny>) -> PyResult<$struct> {
             let pointer = pointer(capsule, $name)?.cast::<$struct>();
-            // SAFETY: a capsule of this name holds such a struct; the interpreter lock keeps others out.
-            let taken = unsafe { $struct::take(pointer) };
+            // SAFETY: a capsule of this name holds such a struct. Taking moves it out and marks it as released without calling
+            // Python, so with a global interpreter lock no other thread comes in between. Where there is none, the critical
+            // section on the capsule keeps out all other callers of this function; a foreign consumer of the same capsule at
+            // the same time breaks the PyCapsule interface, which lets a capsule be consumed once.
+            let taken = with_critical_section(capsule, || unsafe { $struct::take(pointer) });
             if taken.is_released() {
                 return Err(plan(format!(
                     "the capsule {:?} was consumed before; a stream can be read once, open it again",
@@ -36,7 +40,7 @@ fn pointer(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<*mut std::ffi::c
         return Err(type_error(format!("expected a PyCapsule named {name:?}, got {}", type_name(capsule))));
     };
     capsule.pointer_checked(Some(name)).map(std::ptr::NonNull::as_ptr).map_err(|_| {
-        // SAFETY: the name is read before anybody could change it.
+        // SAFETY: the name is copied at once, and no Python code that could change it runs before.
         let found = capsule.name().ok().flatten().map(|found| unsafe { found.as_cstr() }.to_owned());
         type_error(format!("expected a PyCapsule named {name:?}, got one named {found:?}"))
     })

@@ -50,14 +50,18 @@ pub(super) fn export_batch(batch: &RecordBatch) -> ArrowArray {
     (root.buffers, root.n_buffers) = (block.buffers.as_ptr(), 1);
     (root.children, root.n_children) = block.add_children(&columns);
     block._columns = columns;
-    debug_assert!(block.nodes.len() == nodes && block.buffers.len() <= buffers, "a struct moved while it was filled");
+    // The structs and their arrays were given out by address, so none of the lists may have grown beyond its first capacity.
+    assert!(
+        block.nodes.len() == nodes && block.children.len() <= nodes && block.buffers.len() <= buffers,
+        "the structs of a batch moved while they were filled"
+    );
 
     // Every struct holds the block once, so that a consumer may move children out and release them in any order.
     let first = block.nodes.as_mut_ptr();
     let block = Arc::into_raw(Arc::new(block));
     for at in 0..nodes {
-        // SAFETY: the block did not move its structs and nobody else knows them yet; the release of each struct gives
-        // its count back.
+        // SAFETY: `first` points to `nodes` structs in the block, which did not move (checked above) and nobody else knows yet.
+        // The release of each struct gives its count back.
         unsafe {
             Arc::increment_strong_count(block);
             let node = &mut *first.add(at);

@@ -10,6 +10,7 @@ use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::abi::ArrowSchema;
+use crate::columns::{ColumnDifference, column_difference};
 use crate::error::{Error, Result, plan_err};
 use crate::python::recent::Recent;
 
@@ -217,25 +218,19 @@ pub(super) fn check_same_columns(source: &SchemaRef, batch: &SchemaRef, what: Ar
     if Arc::ptr_eq(source, batch) {
         return Ok(());
     }
-    if source.fields().len() != batch.fields().len() {
-        return plan_err!("{what} has {} columns, the source declared {}", batch.fields().len(), source.fields().len());
-    }
-    for (at, (want, have)) in source.fields().iter().zip(batch.fields()).enumerate() {
-        if want.name() != have.name() {
-            return plan_err!(
-                "column {at} of {what} is named {:?}, the source declared {:?}",
-                have.name(),
-                want.name()
-            );
+    match column_difference(source, batch) {
+        None => Ok(()),
+        Some(ColumnDifference::Count) => {
+            plan_err!("{what} has {} columns, the source declared {}", batch.fields().len(), source.fields().len())
         }
-        if want.data_type() != have.data_type() {
-            return plan_err!(
-                "column {:?} of {what} has type {}, the source declared {}; cast the batch or pass the right schema",
-                want.name(),
-                have.data_type(),
-                want.data_type()
-            );
+        Some(ColumnDifference::Column(at, want, have)) if want.name() != have.name() => {
+            plan_err!("column {at} of {what} is named {:?}, the source declared {:?}", have.name(), want.name())
         }
+        Some(ColumnDifference::Column(_, want, have)) => plan_err!(
+            "column {:?} of {what} has type {}, the source declared {}; cast the batch or pass the right schema",
+            want.name(),
+            have.data_type(),
+            want.data_type()
+        ),
     }
-    Ok(())
 }
