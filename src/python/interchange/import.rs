@@ -127,7 +127,11 @@ fn bytes_of(array: &ArrowArray, data_type: &DataType) -> usize {
         },
     };
     let children = match data_type {
-        List(field) | LargeList(field) | ListView(field) | LargeListView(field) | FixedSizeList(field, _)
+        List(field)
+        | LargeList(field)
+        | ListView(field)
+        | LargeListView(field)
+        | FixedSizeList(field, _)
         | Map(field, _) => child(0, field),
         Struct(fields) => fields.iter().enumerate().map(|(at, field)| child(at, field)).sum(),
         Union(fields, _) => fields.iter().enumerate().map(|(at, (_, field))| child(at, field)).sum(),
@@ -140,7 +144,8 @@ fn bytes_of(array: &ArrowArray, data_type: &DataType) -> usize {
 /// Bytes of text between the first and the last of the offsets.
 fn text_bytes<O: OffsetSizeTrait>(array: &ArrowArray, offsets: *const u8) -> usize {
     let (Ok(first), Ok(rows)) = (usize::try_from(array.offset), usize::try_from(array.length)) else { return 0 };
-    if offsets.is_null() || rows == 0 || checked(first.saturating_add(rows).saturating_add(1), size_of::<O>()).is_err() {
+    if offsets.is_null() || rows == 0 || checked(first.saturating_add(rows).saturating_add(1), size_of::<O>()).is_err()
+    {
         return 0;
     }
     // SAFETY: the producer vouches for one offset more than rows; their addresses do not overflow.
