@@ -12,7 +12,10 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
     match (found.next(), found.next()) {
         (Some(position), None) => Ok(position),
         (Some(_), Some(_)) => {
-            plan_err!("the {side} side has more than one column {name:?}; name it by its position")
+            plan_err!(
+                "the {side} side has more than one column {name:?}; rename all but one, or use HashJoin, whose keys and \
+                 projection may be positions"
+            )
         }
         _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
     }
