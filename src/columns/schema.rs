@@ -43,6 +43,12 @@ impl<'a> Positions<'a> {
         self.schema.fields().len()
     }
 
+    /// The name of a column, where there is one of this position and no other of this name.
+    pub(crate) fn unique_name(&self, position: usize) -> Option<&'a str> {
+        let name = self.schema.fields().get(position)?.name();
+        self.by_name.get(name.as_str()).and_then(|unique| unique.map(|_| name.as_str()))
+    }
+
     pub(crate) fn get(&self, name: &str) -> Result<usize> {
         match self.by_name.get(name) {
             Some(&Some(position)) => Ok(position),
