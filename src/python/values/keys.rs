@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::intern;
@@ -11,12 +11,13 @@ use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyT
 
 use super::columns::{by_pyarrow, typed};
 use crate::columns::names;
-use crate::columns::{Coerced, key_type};
+use crate::columns::{Coerced, concat, key_type};
 use crate::error::Error;
 use crate::prepare::PreparedBuild;
 use crate::probe::Keys;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::{batch_from_python, is_a, type_name};
+use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, type_name};
+use crate::python::signals::{detach_if_long, interruptible};
 
 /// One key column as it was given.
 enum Column {
@@ -161,7 +162,7 @@ fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
         return Ok(Some(given.clone()));
     }
     if is_a(given, "pyarrow", "ChunkedArray")? {
-        return given.call_method0(intern!(py, "combine_chunks")).map(Some);
+        return one_chunk(given).map(Some);
     }
     if is_a(given, "polars", "Series")? {
         return given.call_method0(intern!(py, "to_arrow")).map(Some);
@@ -186,7 +187,7 @@ fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
         options.set_item("index", false)?;
         let frame = given.call_method("to_frame", (), Some(&options))?;
         let table = pyarrow()?.getattr(intern!(py, "Table"))?.call_method1("from_pandas", (frame,))?;
-        return table.call_method0("to_struct_array")?.call_method0(intern!(py, "combine_chunks")).map(Some);
+        return one_chunk(&table.call_method0("to_struct_array")?).map(Some);
     }
     for (module, class) in
         [("pandas", "Series"), ("pandas", "Index"), ("pandas.api.extensions", "ExtensionArray"), ("numpy", "ndarray")]
@@ -194,7 +195,7 @@ fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
         if is_a(given, module, class)? {
             let array = pyarrow()?.call_method1(intern!(py, "array"), (given,))?;
             return if is_a(&array, "pyarrow", "ChunkedArray")? {
-                array.call_method0(intern!(py, "combine_chunks")).map(Some)
+                one_chunk(&array).map(Some)
             } else {
                 Ok(Some(array))
             };
@@ -262,14 +263,45 @@ fn of_table(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
         return keys(build, &chunked);
     }
     let table = pyarrow.call_method1(intern!(py, "table"), (given,))?;
-    let batches = table.call_method0("combine_chunks")?.call_method0("to_batches")?.cast_into::<PyList>()?;
-    match batches.iter().next() {
-        Some(batch) => Ok(of_batch(build, &batch_from_python(&batch)?)?),
-        None => {
-            let schema = crate::python::interchange::schema_of(&table.getattr(intern!(py, "schema"))?)?;
-            Ok(of_batch(build, &RecordBatch::new_empty(schema))?)
-        }
+    Ok(of_batch(build, &one_batch(&table)?)?)
+}
+
+/// The rows of a `pyarrow.Table` as one batch. pyarrow's `combine_chunks` refuses some columns that keys may have, such as
+/// dictionaries with a null among their values and chunks without rows that begin within their buffers.
+fn one_batch(table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let py = table.py();
+    let mut source = Source::open(table, None)?;
+    let mut batches = Vec::new();
+    while let Some(imported) = source.next_attached(py, None)? {
+        batches.push(imported.batch);
     }
+    let rows = batches.iter().map(RecordBatch::num_rows).sum();
+    let schema = Arc::clone(source.schema());
+    match batches.len() {
+        0 => return Ok(RecordBatch::new_empty(schema)),
+        1 => return Ok(batches.remove(0)),
+        _ => {}
+    }
+    let cancel = interruptible();
+    let column = |at: usize| {
+        let parts: Vec<ArrayRef> = batches.iter().map(|batch| Arc::clone(batch.column(at))).collect();
+        concat(&parts, &cancel)
+    };
+    let columns = detach_if_long(py, rows, || (0..schema.fields().len()).map(column).collect::<Result<Vec<_>, _>>())?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(schema, columns, &options).map_err(Error::from)?)
+}
+
+/// The rows of a `pyarrow.ChunkedArray` as one array; see [`one_batch`].
+fn one_chunk<'py>(chunked: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = chunked.py();
+    let chunks = chunked.getattr(intern!(py, "chunks"))?.cast_into::<PyList>()?;
+    if chunks.len() == 1 {
+        return chunks.get_item(0);
+    }
+    let table = py.import(intern!(py, "pyarrow"))?.call_method1("table", (vec![chunked], vec!["key"]))?;
+    let batch = one_batch(&table)?;
+    PySchema::new(py, batch.schema())?.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
 }
 
 /// The key columns of a batch by their names, or all its columns in key order where it has none of the names.
