@@ -21,8 +21,8 @@ ADDED_BY_CARGO := .cargo_vcs_info.json Cargo.toml.orig
 LOWEST := $(TARGET)/lowest
 LOWEST_BIN := $(LOWEST)/$(notdir $(BIN))
 # The other files of tests make columns that pyarrow 16 does not know (decimal32, uuid) or makes wrongly (run-end encoded).
-LOWEST_TESTS := $(patsubst %,tests/python/test_%.py,async expr flights hash_join join lookup output_control pickle prepare \
-	prepare_sources saved sources)
+LOWEST_TESTS := $(patsubst %,tests/python/test_%.py,condition_operators dynamic_filters flights hash_join join lookup \
+	output_control pickle prepare prepare_sources saved sources)
 # Nor does it know decimal64, and it makes half floats of numpy's values only.
 LOWEST_TESTS += -k 'not decimals_of_any_scale and not data_type4-held4 and not data_type2-0.5'
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH CONDA_PREFIX

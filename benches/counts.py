@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Instructions per row of preparing and probing each kind of index, counted by valgrind: unlike times, they do not change
-with the weather. They are compared with those recorded in benches/counts.json; more than 5% above is an error.
+"""Counts the instructions per row of preparing and probing each kind of index, with valgrind. Unlike times, these
+counts do not depend on other load. They are compared with benches/counts.json; more than 5% above the recorded count is
+an error.
 
     make bench-counts                 # compare
     make bench-counts RECORD=1        # compare and record
 
-The count of one repetition is (that of three - that of one) / 2, so set-up and start-up are no part of it. It depends on
-the compiler and on the processor's features; record anew, on the commit before, with another of either.
+The count of one repetition is (count of three - count of one) / 2, which leaves out start-up and set-up. It depends on
+the compiler and on the features of the processor: with another of either, record the counts of the previous commit
+first.
 """
 
 import json

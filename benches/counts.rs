@@ -1,4 +1,4 @@
-//! Work to count instructions of: `counts <kind> <prepare|probe> <repetitions>`. See benches/counts.py.
+//! The work whose instructions benches/counts.py counts: `counts <kind> <prepare|probe> <repetitions>`.
 
 mod keys;
 
@@ -14,7 +14,7 @@ const ROWS: usize = 65_536;
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, kind, work, repetitions] = arguments.as_slice() else {
-        // What `cargo bench` calls; there is nothing to time here.
+        // `cargo bench` calls it without arguments; there is nothing to time.
         return println!("{}", KINDS.join(" "));
     };
     let repetitions: usize = repetitions.parse().expect("a number of repetitions");

@@ -1,6 +1,7 @@
 //! Time per row of preparing and probing the index alone, by kind of key and build size.
 //!
-//! 64 different probe batches of 4096 rows in random order, half of them match. The time of one element is one row.
+//! Probes 64 different batches of 4,096 rows in random order, of which half match. The time per element is the time per
+//! row.
 
 mod keys;
 

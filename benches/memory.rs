@@ -1,5 +1,6 @@
-//! Memory of prepared builds, seen by a counting allocator: bytes per row that are retained beyond the data itself, at the
-//! worst of many build sizes, the peak while preparing, and how far the charge is from what the heap holds.
+//! Memory of prepared builds, measured by a counting allocator: the bytes per row that are kept in addition to the
+//! data, at the worst of many build sizes; the peak while preparing; and how far the charge is from what the heap
+//! holds.
 
 mod keys;
 
@@ -34,13 +35,13 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Build sizes around powers of two and between them: a table that doubles would show.
+/// Build sizes around powers of two and between them, where a table that doubles its size would waste most.
 const SIZES: [usize; 14] = [
     50_000, 65_536, 65_537, 100_000, 131_073, 200_000, 262_145, 400_000, 524_289, 750_000, 1_000_000, 1_048_577,
     1_500_000, 2_000_000,
 ];
 
-/// What preparing cost, in bytes.
+/// The memory that preparing took, in bytes.
 struct Cost {
     data: usize,
     retained: usize,
@@ -48,11 +49,11 @@ struct Cost {
     charged: usize,
 }
 
-/// Prepares `batches` batches, which it takes, and measures.
+/// Prepares a build of these batches and measures its memory.
 fn prepare(batches: Vec<RecordBatch>) -> Cost {
     let held = || HELD.load(Ordering::Relaxed);
     let data = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-    // What there was before the data.
+    // The heap before the data was made.
     let before = held() - data;
     PEAK.store(held(), Ordering::Relaxed);
     let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());

@@ -1,6 +1,7 @@
-//! What a prepared build saves (S50): the same joins with a build of their own each (rebuild), with one prepared in the
-//! timed part (cold) and with one prepared before (warm); beside them the least that any join must do (take: the output
-//! columns by known rows) and the cost of the frame alone (empty: spawn, barrier, join of the tasks).
+//! What a prepared build saves (S50). The same joins are timed with a new build for each (rebuild), with one build that
+//! is prepared within the timed part (cold), and with one prepared before it (warm). Two more cases show what cannot be
+//! saved: gathering the output columns by known rows (take), and the tasks without any join (empty: spawn, barrier,
+//! join).
 //!
 //! `cargo bench --bench prepared_hash_join`; a table of ratios follows the last case.
 
@@ -25,15 +26,15 @@ const PROBE_ROWS: usize = 4096;
 const MATCHES: usize = PROBE_ROWS / 2;
 const BUILD_BATCH: usize = 8192;
 const WORKERS: usize = 4;
-/// Different probe batches where one hot batch could be learnt by heart.
+/// The number of different probe batches, so that the processor cannot learn a single batch.
 const BATCHES: usize = 64;
 const GROUP: &str = "prepared_hash_join";
 
 #[derive(Clone, Copy, PartialEq)]
 enum Keys {
-    /// `i * 17`, with whatever index the default configuration makes of it.
+    /// `i * 17`, with the index that the default configuration chooses.
     Int64,
-    /// The same keys with the perfect-hash index turned off.
+    /// The same keys with the dense index turned off.
     Int64Hashed,
     /// `key-%08d`.
     Utf8,
@@ -85,7 +86,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A probe batch, and where its matches lie.
+/// A probe batch and the rows of its matches.
 struct Probe {
     batch: RecordBatch,
     probe_rows: UInt32Array,
@@ -93,7 +94,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// Probes the keys of these indices; those below `rows` match.
+    /// A batch that probes the keys with these numbers; those below `rows` match.
     fn new(keys: Keys, rows: usize, indices: &[usize]) -> Self {
         let matches = || indices.iter().enumerate().filter(|&(_, &index)| index < rows);
         Self {
@@ -103,7 +104,7 @@ impl Probe {
         }
     }
 
-    /// Sum of the build payload, which numbers the build rows, and of the probe payload over all matches.
+    /// The sums of both payloads over all matches; the build payload is the number of the build row.
     fn payload_sum(&self) -> i64 {
         [&self.build_rows, &self.probe_rows]
             .iter()
@@ -113,7 +114,7 @@ impl Probe {
     }
 }
 
-/// Everything that is made before the clock runs.
+/// Everything that is made before the timed part.
 struct Inputs {
     shape: Shape,
     build: Vec<RecordBatch>,
@@ -121,7 +122,7 @@ struct Inputs {
     probes: Vec<Probe>,
     pool: Arc<dyn Pool>,
     options: RunOptions,
-    /// Picks the next probe batch.
+    /// The number of the next probe batch.
     turn: AtomicUsize,
 }
 
@@ -142,13 +143,13 @@ impl Inputs {
         })
     }
 
-    /// The one batch of the specification: every key in turn, every second probe row beyond them.
+    /// The batch of the specification: keys in order, and every second probe row without a match.
     fn one_batch(shape: Shape) -> Arc<Self> {
         let indices: Vec<usize> = (0..PROBE_ROWS).map(|i| (i / 2) % shape.rows + (i % 2) * shape.rows).collect();
         Self::new(shape, vec![Probe::new(shape.keys, shape.rows, &indices)])
     }
 
-    /// Batches of random keys in random order, half of them beyond the build's.
+    /// Batches of random keys in random order, of which half match.
     fn many_batches(shape: Shape) -> Arc<Self> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = |below: usize| {
@@ -176,7 +177,7 @@ impl Inputs {
         join.prepare_build(input, &self.pool, self.options.config.clone()).unwrap()
     }
 
-    /// Makes and drains the join of one consumer, attached to `prepared` or with a build of its own.
+    /// Makes and drains the join of one consumer, attached to `prepared` if there is one.
     fn join(&self, probe: &Probe, prepared: Option<Arc<PreparedBuild>>) -> Vec<RecordBatch> {
         let schema = self.shape.keys.schema();
         let probe = Source::from_batches(schema.clone(), vec![vec![probe.batch.clone()]]);
@@ -193,7 +194,7 @@ impl Inputs {
         join.execute(0, &self.options).unwrap().map(Result::unwrap).collect()
     }
 
-    /// The output columns of a join by known rows.
+    /// Gathers the output columns of a join by known rows.
     fn take(&self, probe: &Probe) -> Vec<ArrayRef> {
         let take = |batch: &RecordBatch, rows: &UInt32Array| {
             batch.columns().iter().map(|column| take(column, rows, None).unwrap()).collect::<Vec<_>>()
@@ -211,7 +212,7 @@ enum Work {
     Warm(Arc<PreparedBuild>),
 }
 
-/// One round: every consumer is a task, all start their work at once.
+/// One round: every consumer is a task, and all of them start at once.
 fn round(runtime: &Runtime, inputs: &Arc<Inputs>, work: &Work) -> Vec<Vec<RecordBatch>> {
     let work = match work {
         Work::Cold => Work::Warm(inputs.prepare()),
@@ -247,7 +248,8 @@ fn round(runtime: &Runtime, inputs: &Arc<Inputs>, work: &Work) -> Vec<Vec<Record
     })
 }
 
-/// Rows and payload sum of a round, before anything is timed; for the one batch all columns, which are those of `take`.
+/// Checks the rows and payload sums of a round before anything is timed, and for a single batch all columns, against
+/// `take`.
 fn check(runtime: &Runtime, inputs: &Arc<Inputs>, work: &Work) {
     inputs.turn.store(0, Ordering::Relaxed);
     let outputs = round(runtime, inputs, work);
@@ -309,7 +311,7 @@ fn main() {
     report.print();
 }
 
-/// The ratio table, from the medians that criterion wrote in this run.
+/// Prints the table of ratios from the medians that criterion wrote in this run.
 struct Report {
     home: PathBuf,
     started: SystemTime,
@@ -322,7 +324,7 @@ impl Report {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let share = shape.consumers.min(cores) as f64 / shape.consumers as f64;
         let empty = self.median(shape, "empty");
-        // Microseconds per consumer, without the frame.
+        // Microseconds per consumer, without the time of the empty tasks.
         let per_consumer = |name| Some((self.median(shape, name)? - empty?) * share / 1000.0);
         let [take, warm, cold, rebuild] = ["take", "warm", "cold", "rebuild"].map(per_consumer);
         let [one, take_many, warm_many] = ["warm_1_row", "take_64_batches", "warm_64_batches"].map(per_consumer);
@@ -369,7 +371,7 @@ impl Report {
         bar("warm, 1 row", one, 3.0, "us");
     }
 
-    /// Nanoseconds; `None` where this run did not measure the case.
+    /// Nanoseconds; `None` if this run did not measure the case.
     fn median(&self, shape: Shape, name: &str) -> Option<f64> {
         let path = self.home.join(GROUP).join(shape.to_string()).join(name).join("new").join("estimates.json");
         if std::fs::metadata(&path).ok()?.modified().ok()? < self.started {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes what benches/peers.py measured into docs/performance.md, between its markers, and draws docs/img/peers-*.png.
+"""Writes the measurements of benches/peers.py into docs/performance.md, between its markers, and draws
+docs/img/peers-*.png.
 
 python benches/report.py target/peers.jsonl
 """
@@ -30,7 +31,7 @@ def cases(results, mode):
 
 
 def figures(results, mode):
-    """(category, name) -> {(kind, rows): result}, the quicker thread setting of each, without those that failed."""
+    """(category, name) -> {(kind, rows): result}, the faster thread setting of each, without those that failed."""
     got = {}
     for r in results:
         if r["mode"] == mode and "median" in r:
@@ -62,7 +63,7 @@ def table(results, mode):
 
 
 def beaten(results, mode):
-    """Where another tool is quicker than prejoin.join; the limit is no join."""
+    """The cases in which another tool is faster than prejoin.join. The limit does not count, since it does not join."""
     got = figures(results, mode)
     ours = got.get(("prepared", "prejoin.join"), {})
     for (category, label), row in sorted(got.items()):

@@ -1,5 +1,6 @@
-//! What a residual predicate costs per candidate pair: a range condition where each key has 10,000 build rows, of which 3
-//! pass, beside Arrow's kernels on the same pairs, which lie ready (kernels) or are taken first (take_and_kernels).
+//! The time of a residual predicate per candidate pair. A range condition tests keys with 10,000 build rows each, of
+//! which 3 pass; for comparison, Arrow's kernels run on the same pairs, gathered before (kernels) or within the timed
+//! part (take_and_kernels).
 //!
 //! `cargo bench --bench residual`; all figures are per pair.
 
@@ -27,7 +28,7 @@ fn batch(names: [&str; 2], columns: [Vec<i64>; 2]) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns.to_vec()).unwrap()
 }
 
-/// The pairs of a nested loop, as rows of both sides, a chunk at a time.
+/// The pairs of a nested loop as rows of both sides, one chunk at a time.
 fn chunks(build: &RecordBatch, probe: &RecordBatch) -> Vec<(UInt32Array, UInt32Array)> {
     let key = |batch: &RecordBatch, row: usize| {
         batch.column(0).as_any().downcast_ref::<Int64Array>().map(|keys| keys.value(row)).unwrap()
@@ -53,7 +54,7 @@ fn kernels(at: &ArrayRef, low: &ArrayRef, least: &Int64Array) -> BooleanArray {
 }
 
 fn main() {
-    // Rows of a key lie apart, as in a table that is ordered by time.
+    // The rows of a key do not lie together, as in a table that is ordered by time.
     let rows = KEYS * MATCHES;
     let keys = (0..rows).map(|i| (i % KEYS) as i64).collect();
     let at = (0..rows).map(|i| ((i / KEYS) * 7 % MATCHES) as i64).collect();
@@ -64,7 +65,7 @@ fn main() {
         .measurement_time(Duration::from_secs(3));
     let mut group = criterion.benchmark_group("residual");
     group.throughput(Throughput::Elements(PAIRS as u64));
-    // Probe rows with one key after the other, or with another key each time.
+    // Probe rows of the same key follow each other, or the key changes with each row.
     for (order, keys) in
         [("sorted", |i| i * KEYS / PROBE_ROWS), ("mixed", |i| i % KEYS)] as [(_, fn(usize) -> usize); 2]
     {

@@ -1,9 +1,9 @@
-"""Saved builds beside builds in memory: what opening costs, and whether probing in place is as quick.
+"""Compares saved builds with builds in memory: the cost of opening one, and the speed of probing in place.
 
     python benches/saved.py [--rows 1000000] [--seconds 5]
 
-Builds in memory and mapped are probed in turn with the same batches, so that other load on the machine hits both; the
-ratio is that of the medians. Opening is processor time: it has one thread and waits for nothing.
+Builds in memory and mapped builds are probed in turn with the same batches, so that other load on the machine affects
+both; the ratio is that of the medians. For opening, processor time is shown: it uses one thread and waits for nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_coun
 
 
 def builds(rows: int) -> dict[str, tuple[pa.Table, list[str]]]:
-    """Tables whose keys make each kind of index, beside a number and a text."""
+    """Tables with the keys of each kind of index, a number and a text."""
     ids, texts = list(range(rows)), [f"user number {i}" for i in range(rows)]
     order = random.Random(1).sample(ids, rows)
     payload = {"score": [i / 7 for i in ids], "name": texts}
@@ -49,7 +49,7 @@ def builds(rows: int) -> dict[str, tuple[pa.Table, list[str]]]:
 
 
 def probes(table: pa.Table, on: list[str]) -> list[pa.RecordBatch]:
-    """Batches of keys all over the table."""
+    """Batches of keys from all parts of the table."""
     pick = random.Random(2)
     keys = table.select(on)
     rows = [[pick.randrange(table.num_rows) for _ in range(PROBE_ROWS)] for _ in range(BATCHES)]
@@ -81,7 +81,7 @@ def main() -> None:
                 batch, mapped = batches[turn // 2 % BATCHES], turn % 2 == 1
                 took[mapped].append(seconds(lambda: prejoin.join(batch, opened if mapped else build)))
                 turn += 1
-            # The first round faults pages in.
+            # The first round is not measured: it loads the pages.
             inside, outside = (statistics.median(took[mapped][BATCHES:]) / PROBE_ROWS * 1e9 for mapped in took)
             print(
                 f"{name:11} {size:6.1f} {saving * 1e3:8.0f} {opening * 1e3:8.1f} {opening * 1e3 / size:7.3f} "

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Does any shape of data make a join slow? Nanoseconds per probe row plus output row, and as a multiple of the plain case
-of the same keys and build size: keys in random order, half of the probe rows matching. More than 2 is a bar missed.
+"""Does any shape of data make a join slow? Prints nanoseconds per probe row plus output row, and their ratio to the
+plain case of the same keys and build size: keys in random order, of which half match. A ratio above 2 misses the bar.
 
     python benches/skew.py
     python benches/skew.py --kinds int64,uuid --rows 65536

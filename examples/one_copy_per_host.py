@@ -1,7 +1,8 @@
-"""Eight processes probe one saved build: the host holds its rows and its index once.
+"""Eight processes probe one saved build, and the host holds its rows and its index only once.
 
-Prints the memory of the processes (proportional set size: shared pages count by share) beside that of as many bare
-interpreters with pyarrow, and fails if the difference is more than some copies of the build. Linux only.
+Prints the memory of the processes (proportional set size, in which a page shared by n processes counts 1/n for each)
+and that of as many interpreters that only import pyarrow. Exits with status 1 if the difference is more than
+`--at-most` copies of the build. Linux only.
 
     python examples/one_copy_per_host.py --rows 1000000 --processes 8
 """
@@ -25,7 +26,7 @@ def pss() -> int:
 
 
 def bare(barrier: Any, results: Any) -> None:
-    """An interpreter with pyarrow, and nothing else."""
+    """A process that imports pyarrow and nothing else."""
     import pyarrow as pa
 
     pa.table({"id": [1]})
@@ -41,21 +42,21 @@ def probe(path: str, rows: int, number: int, barrier: Any, results: Any) -> None
     users = prejoin.open(path)
     found = 0
     for start in range(number, 2 * rows, BATCH):
-        # All over the build, half of them in it.
+        # Keys from all parts of the build; half of them match.
         ids = [i * 7919 % (2 * rows) for i in range(start, start + BATCH)]
         found += prejoin.join(pa.record_batch({"user_id": ids}), users).num_rows
     report(barrier, results, found)
 
 
 def report(barrier: Any, results: Any, found: int) -> None:
-    """Measures while all processes are there."""
+    """Measures while all processes are alive."""
     barrier.wait()
     results.put((pss(), found))
     barrier.wait()
 
 
 def run(processes: int, target: Any, *args: Any) -> tuple[int, int]:
-    """Sum of the proportional set sizes of as many processes, and of the rows that they found."""
+    """The sums of the proportional set sizes of so many processes and of the rows that they found."""
     spawn = multiprocessing.get_context("spawn")
     barrier, results = spawn.Barrier(processes), spawn.Queue()
     workers = [
@@ -71,7 +72,7 @@ def run(processes: int, target: Any, *args: Any) -> tuple[int, int]:
 
 
 def main() -> int:
-    """Prints the figures; 1 where the processes need too much."""
+    """Prints the figures; returns 1 if the processes need too much memory."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--processes", type=int, default=8)
@@ -104,7 +105,7 @@ def main() -> int:
     more = (using - without) / copy
     print(f"one copy of {options.rows} rows: {copy / mib:.1f} MiB")
     print(f"{options.processes} bare interpreters with pyarrow: {without / mib:.1f} MiB")
-    print(f"{options.processes} processes that probe the build: {using / mib:.1f} MiB, {more:.2f} copies more")
+    print(f"{options.processes} processes that probe the build: {using / mib:.1f} MiB, {more:.2f} more copies")
     return 0 if more <= options.at_most else 1
 
 

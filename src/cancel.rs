@@ -1,4 +1,4 @@
-//! Asking long work to stop.
+//! A signal that asks long work to stop.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,9 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// A shared stop signal, polled by every long loop at least every 10 ms. The default one never fires and costs nothing.
+/// A signal that asks work to stop. Every long loop checks it at least every 10 ms.
 ///
-/// Once it fired it stays so, on every clone and thread.
+/// All clones of a signal share one state: once fired, it stays fired on every thread. The default signal never fires,
+/// and checking it costs nothing.
+///
+/// ```
+/// use prejoin::{Cancel, Error};
+///
+/// let cancel = Cancel::new();
+/// let watcher = cancel.clone();
+/// std::thread::spawn(move || watcher.cancel()).join().unwrap();
+/// assert!(matches!(cancel.check(), Err(Error::Cancelled)));
+/// ```
 #[derive(Clone, Default)]
 pub struct Cancel(Option<Arc<Inner>>);
 
@@ -16,7 +26,7 @@ type Hook = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
 struct Inner {
     flag: AtomicBool,
-    /// Called at each poll, e.g. to look for Ctrl-C; it limits its own rate.
+    /// Called at each check, for example to look for Ctrl-C. It has to be quick: it is called often.
     hook: Option<Hook>,
 }
 
@@ -26,19 +36,31 @@ impl Cancel {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: None })))
     }
 
-    /// A signal that also asks `hook` at each poll; the hook's error ends the work, and later polls no longer ask it.
+    /// A signal that also calls `hook` at each check. If the hook returns an error, the work ends with that error, and
+    /// the signal stays fired without calling the hook again.
+    ///
+    /// ```
+    /// use prejoin::{Cancel, Error};
+    ///
+    /// let cancel = Cancel::with_hook(|| Err(Error::External("the client has gone".into())));
+    /// assert_eq!(cancel.check().unwrap_err().to_string(), "the client has gone");
+    /// assert!(matches!(cancel.check(), Err(Error::Cancelled)));
+    /// ```
     pub fn with_hook(hook: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: Some(Box::new(hook)) })))
     }
 
-    /// Asks the work to stop. Without effect on the default signal.
+    /// Fires the signal. The default signal cannot be fired.
     pub fn cancel(&self) {
         if let Some(inner) = &self.0 {
             inner.flag.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns the hook's error where the hook asks the work to stop now, [`Error::Cancelled`] where that was asked before.
+    /// Returns an error if the work has to stop.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if the signal was fired before, else the error of the hook if it returns one.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match &self.0 {

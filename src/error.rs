@@ -1,10 +1,10 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::fmt;
 
 use arrow_schema::ArrowError;
 
-/// Result with the crate's [`Error`].
+/// A result with the crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What can go wrong. The text says what was asked, what was found, which column and type, and what to do.
@@ -17,19 +17,19 @@ pub enum Error {
     ResourcesExhausted(String),
     /// The data or its producer failed while the work ran.
     Execution(String),
-    /// A size that no type or machine holds: of a column, a batch, or a copy.
+    /// A size that does not fit an offset type or memory: of a column, a batch, an index or a copy.
     Overflow(String),
-    /// A saved build whose bytes are not those that were written.
+    /// A saved or shared build whose bytes are not those that were written.
     Damaged(String),
     /// A valid request that this version does not support.
     NotSupported(String),
-    /// A broken promise inside the crate; please report it.
+    /// A mistake in this crate; please report it.
     Internal(String),
     /// An Arrow kernel failed.
     Arrow(ArrowError),
-    /// A failure of the caller's own code (a source, a callback), passed through unchanged.
+    /// An error of the caller's code, such as a source or a callback, passed through unchanged.
     External(Box<dyn std::error::Error + Send + Sync>),
-    /// The caller asked to stop; everything unfinished was released.
+    /// The work was asked to stop; everything that was unfinished has been released.
     Cancelled,
 }
 

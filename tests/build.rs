@@ -1,4 +1,4 @@
-//! Preparing: what a collector takes, admits, keeps and gives back.
+//! Preparing a build: which batches a collector accepts, what it admits and keeps, and what it gives back.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ fn held(rows: &RecordBatch) -> usize {
     RangeCounter::default().add_batch(rows)
 }
 
-/// A pool that refuses its `refused`-th request.
+/// A pool that refuses the request number `refused`.
 #[derive(Debug)]
 struct RefusingPool {
     inner: MemoryPool,
@@ -98,7 +98,7 @@ impl Pool for RefusingPool {
     }
 }
 
-/// S7: a dropped collector gives back what its batches were charged, as does one whose work is asked to stop.
+/// S7: a collector that is dropped or cancelled gives back the charge of its batches.
 #[test]
 fn cancellation_releases_everything() {
     let pool = unlimited();
@@ -129,7 +129,7 @@ fn cancellation_releases_everything() {
     }
 }
 
-/// S9: memory shared between columns or batches is charged once, before the batch is kept.
+/// S9: memory that columns or batches share is charged once, before the batch is kept.
 #[test]
 fn shared_memory_is_charged_once() {
     let pool = unlimited();
@@ -144,7 +144,7 @@ fn shared_memory_is_charged_once() {
     assert_eq!(pool.reserved(), 16_000);
 }
 
-/// Rows of memory that Rust did not allocate, as over the C Data Interface.
+/// Rows in memory that Rust did not allocate, as if imported over the C Data Interface.
 fn foreign(memory: &Arc<Vec<i64>>, start: usize, rows: usize) -> RecordBatch {
     let part = &memory[start..start + rows];
     let pointer = NonNull::new(part.as_ptr().cast_mut().cast()).unwrap();
@@ -158,8 +158,8 @@ fn extent(memory: &[i64]) -> Vec<std::ops::Range<usize>> {
     std::iter::once(start..start + size_of_val(memory)).collect()
 }
 
-/// S9: a foreign buffer is charged by the range that it shows, and a longer range of a known base pays the difference;
-/// a known extent is charged whole.
+/// S9: a foreign buffer is charged for the address range that it shows; a longer range from the same address pays the
+/// difference; a known extent is charged as a whole.
 #[test]
 fn foreign_ranges_pay_the_difference() {
     let pool = unlimited();
@@ -192,7 +192,7 @@ fn foreign_batches_are_charged_until_their_last_column() {
     assert_eq!((pool.reserved(), Arc::strong_count(&memory)), (0, 1));
 }
 
-/// S10: an empty build charges what its empty batch owns, whether no batch came or only batches without rows.
+/// S10: an empty build is charged for its empty batch, whether no batch came or only batches without rows.
 #[test]
 fn empty_builds_charge_their_empty_batch() {
     for empties in 0..3 {
@@ -212,7 +212,7 @@ fn empty_builds_charge_their_empty_batch() {
     }
 }
 
-/// S11: each part of the formula, by numbers worked out by hand.
+/// S11: each part of the formula, with numbers computed by hand.
 #[test]
 fn copy_bound_follows_the_formula() {
     let numbers = int64(0..1000);
@@ -247,7 +247,7 @@ fn copy_bound_follows_the_formula() {
     assert_eq!(copy_bound(&[]).unwrap(), 0);
 }
 
-/// S11: a concatenation is admitted before it is made, with exactly the bound; a pool that lacks one byte refuses.
+/// S11: exactly the bound is admitted before a concatenation; a pool with one byte less refuses.
 #[test]
 fn concat_admission_with_small_batches() {
     let rows = batch([("key", int64(0..4096))]);
@@ -264,7 +264,7 @@ fn concat_admission_with_small_batches() {
     assert_eq!(pool.reserved(), 0);
 }
 
-/// S12: a Null column may claim 2^64-1 rows without owning a byte.
+/// S12: a Null column may claim 2^64-1 rows without a byte of memory.
 #[test]
 fn sizing_rejects_overflow() {
     let claim = |columns: usize| {
@@ -296,7 +296,8 @@ fn too_many_rows_are_refused() {
     collector(&none(1).schema(), &pool).push(none(MAX)).unwrap();
 }
 
-/// S14: more than was admitted is an internal error that gives nothing back; less is given back.
+/// S14: retaining more than was admitted is an internal error, before which nothing is given back; otherwise the
+/// difference is given back.
 #[test]
 fn concat_rejects_under_admission_without_shrinking() {
     for (input, copy, retained, left) in
@@ -322,9 +323,9 @@ fn addresses(rows: &RecordBatch) -> Vec<usize> {
     data.flat_map(|data| data.buffers().iter().map(|buffer| buffer.as_ptr() as usize).collect::<Vec<_>>()).collect()
 }
 
-/// S15: a single batch is kept as it came, and copied where it shows under half of an allocation of more than 64 KiB.
+/// S15: a single batch is kept without a copy, unless it shows less than half of an allocation of more than 64 KiB.
 #[test]
-fn single_batches_are_kept_as_they_came() {
+fn single_batches_are_kept_without_a_copy() {
     let parent = batch([("key", int64(0..10_000)), ("payload", int64(0..10_000))]);
     let small = parent.slice(0, 8192);
     // (rows, kept as they came): allocations of 80,000 bytes, then of 65,536.
@@ -361,7 +362,7 @@ fn single_batches_are_kept_as_they_came() {
     assert!(requests[0] == 160_000 && !requests.contains(&bound), "{requests:?}");
 }
 
-/// Grants everything and remembers the requests.
+/// A pool that grants everything and records the requests.
 #[derive(Debug, Default)]
 struct RequestLog {
     requests: Mutex<Vec<usize>>,
@@ -384,7 +385,7 @@ impl Pool for RequestLog {
     }
 }
 
-/// S15: the end of a foreign allocation is unknown, so a foreign single batch is copied unless its extents are told.
+/// S15: the end of a foreign allocation is unknown, so a single foreign batch is copied unless its extents are given.
 #[test]
 fn foreign_single_batches_are_copied_unless_known() {
     let memory = Arc::new((0..20_000).collect::<Vec<i64>>());
@@ -403,7 +404,7 @@ fn foreign_single_batches_are_copied_unless_known() {
     }
 }
 
-/// Several batches become what Arrow's own concatenation makes of them; a foreign batch is let go.
+/// Several batches are concatenated as Arrow does it, and foreign batches are released.
 #[test]
 fn many_batches_are_concatenated_in_order() {
     let pool = unlimited();
@@ -429,9 +430,9 @@ fn many_batches_are_concatenated_in_order() {
     assert_eq!(Arc::strong_count(&memory), 1);
 }
 
-/// Text beyond 2^31-1 bytes does not fit a Utf8 column: an error that names the column, before they are copied.
+/// More than 2^31-1 bytes of text do not fit a Utf8 column: the error names the column and comes before the copy.
 #[test]
-fn outgrown_offsets_name_the_column() {
+fn text_beyond_32_bit_offsets_names_the_column() {
     let half = "x".repeat(1 << 20);
     let text: ArrayRef = Arc::new(StringArray::from(vec![half.as_str(); 64]));
     let rows = batch([("key", int64(0..64)), ("text", text)]);
@@ -442,9 +443,10 @@ fn outgrown_offsets_name_the_column() {
     assert_eq!(pool.reserved(), 0);
 }
 
-/// S17: a batch may hold nulls in a column that is declared without, also across batches; rows that hold nulls say so.
+/// S17: a batch may hold nulls in a column that is declared non-nullable; the rows of the build are then declared
+/// nullable.
 #[test]
-fn nulls_in_non_nullable_columns_are_held() {
+fn nulls_in_non_nullable_columns_are_kept() {
     let declared = Arc::new(Schema::new(vec![
         Field::new("key", DataType::Int64, false).with_metadata([("unit".to_owned(), "m".to_owned())]),
         Field::new("payload", DataType::Int32, false),
@@ -464,7 +466,7 @@ fn nulls_in_non_nullable_columns_are_held() {
     }
 }
 
-/// S18: with an indexed key the charge exceeds the rows, and it covers rows, index and groups.
+/// S18: with an indexed key, the charge is larger than the rows: it covers rows, index and groups.
 #[test]
 fn the_index_is_charged() {
     let pool = unlimited();
@@ -478,9 +480,9 @@ fn the_index_is_charged() {
     }
 }
 
-/// S19: when the pool gets the last bytes back, the memory they paid for is gone already.
+/// S19: memory is freed before its charge is given back.
 #[test]
-fn memory_goes_before_its_charge() {
+fn memory_is_freed_before_its_charge() {
     #[derive(Debug)]
     struct Watching {
         inner: MemoryPool,
@@ -520,7 +522,7 @@ fn memory_goes_before_its_charge() {
     assert_eq!((released(), pool.reserved()), (2, 0));
 }
 
-/// S20: whichever request the pool refuses, the error is clean and everything is given back.
+/// S20: whichever request the pool refuses, preparing ends with `ResourcesExhausted` and gives everything back.
 #[test]
 fn every_refusal_gives_everything_back() {
     let layouts = [
@@ -552,7 +554,7 @@ fn every_refusal_gives_everything_back() {
     assert!(matches!(prepare(&[mixed(0, 1)], &empty), Err(Error::ResourcesExhausted(_))));
 }
 
-/// S20: an error releases the batches at once, also while the collector lives on, and later calls say so.
+/// S20: an error releases the batches at once, even if the collector is kept; its later calls fail.
 #[test]
 fn a_failed_collector_holds_nothing() {
     let pool = unlimited();

@@ -91,13 +91,15 @@ def wrong_way(modules: dict[tuple[str, ...], Path]) -> list[str]:
         own = module[0] if module else "lib"
         for path in used_by(file):
             other = path[0] if path and path[0] in RANK else "lib"
-            if own != other and own != "lib" and RANK[other] >= RANK[own] and not (own == "python" and other == "lib"):
+            if own in ("lib", other) or (own == "python" and other == "lib"):
+                continue
+            if RANK[other] >= RANK[own]:
                 wrong.append(f"{file.relative_to(SRC.parent)}: {own} uses {'::'.join(path)}, which stands right of it")
     return wrong
 
 
 def circles(modules: dict[tuple[str, ...], Path]) -> list[set[str]]:
-    """Sets of files that use each other in a circle. A folder's mod.rs only names what is in it, so it does not count."""
+    """Sets of files that use each other in a circle. A mod.rs only names what is in its folder, so it is left out."""
     uses: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for module, file in modules.items():
         if file.name in ("mod.rs", "lib.rs"):
@@ -113,7 +115,7 @@ def circles(modules: dict[tuple[str, ...], Path]) -> list[set[str]]:
     changed = True
     while changed:
         changed = False
-        for module, targets in reach.items():
+        for targets in reach.values():
             more = set().union(*(reach.get(target, set()) for target in targets)) - targets if targets else set()
             if more:
                 targets |= more

@@ -19,7 +19,7 @@ use prejoin::{
 };
 use proptest::prelude::*;
 
-/// A batch of these key columns, named a, b, .., and a column `row` that numbers the rows.
+/// A batch of these key columns, named a, b, .., and a column `row` with the row number.
 fn batch(keys: Vec<ArrayRef>) -> RecordBatch {
     let rows = Int64Array::from_iter_values(0..keys[0].len() as i64);
     let field = |(i, key): (usize, &ArrayRef)| {
@@ -75,7 +75,7 @@ fn mask(filter: &DynamicFilter, batch: &RecordBatch) -> Vec<bool> {
     mask.values().iter().collect()
 }
 
-/// S39, S40: the list is the key column itself, or a struct of the key columns themselves; it costs nothing.
+/// S39, S40: the list is the key column itself, or a struct of the same key columns; it is not charged.
 #[test]
 fn inlist_shares_accounted_build_buffers() {
     let column = || Arc::new(Int64Array::from(vec![Some(1), Some(1_000_000), None, Some(1)])) as ArrayRef;
@@ -125,7 +125,7 @@ fn inlist_shares_accounted_build_buffers() {
     assert!(empty.bounds()[0].is_none());
 }
 
-/// S41: byte keys have neither bounds nor a list, whatever the config allows, and filter by the map.
+/// S41: byte keys have neither bounds nor a list, whatever the options allow; their filter asks the index.
 #[test]
 fn byte_keys_use_hash_membership() {
     let text: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
@@ -151,7 +151,8 @@ fn byte_keys_use_hash_membership() {
     assert!(matches!(mixed.membership(), Membership::Map));
 }
 
-/// S42: empty until the build is known, complete when the probe side is opened; attached, ordinary, and by push.
+/// S42: a filter is empty until the build is known and complete when the probe side is opened, with an attached build
+/// or without, and for sessions.
 #[test]
 fn the_filter_is_complete_before_the_first_probe_batch() {
     let build = ints([Some(2), Some(9), None]);
@@ -205,7 +206,7 @@ fn the_filter_is_complete_before_the_first_probe_batch() {
     assert_eq!(filter.to_string(), "DynamicFilter [ false ]");
 }
 
-/// S42: the filter prints bounds and the kind of membership, and refuses batches that are not probe batches.
+/// S42: a filter prints its bounds and its membership, and refuses batches that are not probe batches.
 #[test]
 fn the_filter_prints_itself_and_checks_its_batches() {
     let build = batch(vec![
@@ -237,7 +238,7 @@ fn the_filter_prints_itself_and_checks_its_batches() {
     assert!(!kept.value(1));
 }
 
-/// S42: a join that gives unmatched probe rows, or looks at them, filters nothing; the filter is complete all the same.
+/// S42: the filter of a join that returns or reads unmatched probe rows drops nothing, but it completes.
 #[test]
 fn joins_that_need_every_probe_row_filter_nothing() {
     let (build, probe) = (ints([Some(1), None]), ints([Some(1), Some(2), None]));
@@ -267,7 +268,7 @@ fn partitioned(parts: [&RecordBatch; 2], probe: &RecordBatch, filter: &Arc<Dynam
     task.dynamic_filter(Some(Arc::clone(filter))).build().unwrap()
 }
 
-/// S42: a Partitioned join's filter is the union of all partitions, complete when the last one's build is known.
+/// S42: the filter of a partitioned join is the union over all partitions; it completes with the last one.
 #[test]
 fn partitions_complete_the_filter_together() {
     let (first, second, probe) = (ints([1, 2]), ints([100]), ints([1, 50, 100, 3]));
@@ -299,7 +300,7 @@ fn partitions_complete_the_filter_together() {
     assert_eq!(mask(&filter, &probe), [false, false, true, false]);
 }
 
-/// S28: each build() of a builder empties the filter, which stays the same object; S31: reset() detaches it.
+/// S28: each build() of a builder empties the filter and keeps the object; S31: reset() detaches it.
 #[test]
 fn builders_keep_the_filter_and_reset_detaches_it() {
     let (build, probe) = (ints([1, 2]), ints([2, 3]));
@@ -326,7 +327,8 @@ fn builders_keep_the_filter_and_reset_detaches_it() {
     assert_eq!(drain(&task), output);
 }
 
-/// S30: at build(), at attaching, and at execution after a public field changed.
+/// S30: other probe keys are refused by build(), when a build is attached, and by an execution after a public field
+/// changed.
 #[test]
 fn filters_are_over_the_probe_keys() {
     let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(vec![1])), Arc::new(Int64Array::from(vec![2]))];
@@ -358,7 +360,7 @@ fn filters_are_over_the_probe_keys() {
     assert!(DynamicFilter::try_new(both.schema(), Vec::<usize>::new()).is_err());
 }
 
-/// S22, S34: consumers at once over one build, each with a filter of its own that its own run completes.
+/// S22, S34: several consumers of one build at once; each has a separate filter, which its own run completes.
 #[test]
 fn reuses_data_with_independent_dynamic_filters() {
     let pool = Arc::new(MemoryPool::unlimited());
@@ -391,7 +393,7 @@ fn reuses_data_with_independent_dynamic_filters() {
     assert_eq!(pool.reserved(), prepared.reserved_bytes());
 }
 
-/// S42, against a caller that shares one filter between two runs after all: neither loses a row.
+/// S42: even if a caller shares one filter between two runs, neither loses a row.
 #[test]
 fn runs_that_share_a_filter_at_a_time_test_their_union() {
     let (one, two, probe) = (ints([1]), ints([2]), ints([1, 2, 3]));
@@ -427,7 +429,7 @@ fn runs_that_share_a_filter_at_a_time_test_their_union() {
     assert_eq!(*kept.lock().unwrap(), [true; 3]);
 }
 
-/// S43: equality is that of the map, by identity, and of all else that was given; hashes agree.
+/// S43: lookups are equal if they hold the same map (by identity), columns, description and seed; hashes agree.
 #[test]
 fn map_lookups_are_equal_by_identity() {
     let build = ints([1, 2]);
@@ -455,7 +457,7 @@ fn map_lookups_are_equal_by_identity() {
     assert_eq!(mask.values().iter().collect::<Vec<_>>(), [true, false, false]);
 }
 
-/// S44, S24: a filter outlives its join; the last lease gives everything back.
+/// S44, S24: a filter may outlive its join; the last lease gives everything back.
 #[test]
 fn a_filter_may_outlive_its_join() {
     let pool = Arc::new(MemoryPool::unlimited());
@@ -483,7 +485,7 @@ enum KeyType {
     Text,
 }
 
-/// Key columns of `types` whose values are picked from a few special ones by `picks`.
+/// Key columns of `types`, whose values `picks` chooses from a few special ones.
 fn key_columns(types: &[KeyType], picks: &[(Option<u8>, Option<u8>)]) -> Vec<ArrayRef> {
     let floats = [
         0.0,
@@ -510,7 +512,8 @@ fn key_columns(types: &[KeyType], picks: &[(Option<u8>, Option<u8>)]) -> Vec<Arr
     types.iter().enumerate().map(column).collect()
 }
 
-/// Values by index into the special ones; a build from the lower half leaves probe rows outside of its bounds.
+/// Indexes into the special values. The build uses only the lower half, so that some probe rows lie outside of its
+/// bounds.
 fn picks(to: u8, max: usize) -> impl Strategy<Value = Vec<(Option<u8>, Option<u8>)>> {
     let pick = move || proptest::option::weighted(0.8, 0..to);
     proptest::collection::vec((pick(), pick()), 0..max)
@@ -519,8 +522,8 @@ fn picks(to: u8, max: usize) -> impl Strategy<Value = Vec<(Option<u8>, Option<u8
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// S42: every kind gives the same rows from filtered probe rows as from all; where rows are filtered, those kept are
-    /// exactly those with a match. S39: lists, maps, bounds and their absence alike.
+    /// S42: every join type returns the same rows from filtered probe rows as from all; a filter that drops rows keeps
+    /// exactly those with a match. S39: this holds for lists, for maps, and with or without bounds.
     #[test]
     fn filters_change_no_join(
         build in prop_oneof![picks(3, 12), picks(10, 12)],

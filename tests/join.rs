@@ -1,4 +1,4 @@
-//! Joins of every kind against a nested-loop oracle.
+//! Joins of every type compared with a nested loop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use prejoin::{
 use proptest::prelude::*;
 
 type Key = Option<i64>;
-/// (build key, build payload, probe key, probe payload, mark); payloads number the rows.
+/// (build key, build payload, probe key, probe payload, mark). The payloads are row numbers.
 type Row = (Key, Key, Key, Key, Option<bool>);
 
 fn schema(key: DataType) -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("key", key, true), Field::new("payload", DataType::Int64, true)]))
 }
 
-/// Batches of `cut` rows; keys become strings where the schema says so.
+/// Batches of `cut` rows; keys become strings if the schema says so.
 fn batches(schema: &SchemaRef, keys: &[Key], cut: usize) -> Vec<RecordBatch> {
     let key_column = |keys: &[Key]| -> ArrayRef {
         match schema.field(0).data_type() {
@@ -45,7 +45,7 @@ fn key_at(column: &ArrayRef, row: usize) -> Key {
     }
 }
 
-/// Rows of a join's output in the oracle's form; columns of a side that the kind does not give are null.
+/// The output rows of a join in the form of the nested loop; columns of a side that is not in the output are null.
 fn rows_of(kind: JoinType, batches: &[RecordBatch]) -> Vec<Row> {
     let mut rows = Vec::new();
     for batch in batches {
@@ -65,7 +65,7 @@ fn rows_of(kind: JoinType, batches: &[RecordBatch]) -> Vec<Row> {
     rows
 }
 
-/// The residual predicate of some cases: null where the probe key is null, so that such a pair fails.
+/// The residual predicate of some cases. It is null if the probe key is null, so that such a pair does not pass.
 fn residual() -> Expr {
     let odd = (expr::build("payload") % expr::lit(3)).le(expr::probe("payload") % expr::lit(3));
     odd.and(expr::probe("key").is_null().not().or(expr::lit(None::<i64>).eq(expr::lit(1))))
@@ -145,7 +145,8 @@ impl<'a> Case<'a> {
         rows_of(self.kind, &batches)
     }
 
-    /// Ordinary and attached give the oracle's rows in the oracle's order, and the pool is as it was.
+    /// With an attached build and without, the rows and their order are those of the nested loop, and the pool is as it
+    /// was.
     fn check(&self) {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let join = self.join();
@@ -165,7 +166,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// S33, over all kinds: the listed build and probe keys, both null equalities, cut into batches of 2, batch sizes 1, 7.
+/// S33, for all join types: the listed build and probe keys, both null equalities, input batches of 2 rows, batch sizes
+/// 1 and 7.
 #[test]
 fn matches_collect_left() {
     let builds: [&[Key]; 4] = [&[], &[Some(1)], &[None, None], &[None, Some(0), Some(0), Some(-4096), Some(4096)]];
@@ -224,8 +226,8 @@ proptest! {
         }
     }
 
-    /// B1: partitions of one join share what was visited; the last one to end gives the unmatched build rows, also where
-    /// another one was dropped unread.
+    /// B1: the partitions of a run share which rows were matched; the last one to end returns the unmatched build rows,
+    /// also if another one was dropped unread.
     #[test]
     fn partitions_share_visited_rows(build in keys(0..20, 40), probe in keys(0..30, 60), dropped: bool) {
         let schema = schema(DataType::Int64);
@@ -257,7 +259,7 @@ proptest! {
     }
 }
 
-/// S36: the limit cuts the output and stops pulling.
+/// S36: a limit shortens the output and stops reading the probe side.
 #[test]
 fn limit_stops_the_probe_side() {
     let schema = schema(DataType::Int64);
@@ -274,7 +276,7 @@ fn limit_stops_the_probe_side() {
     assert_eq!(join.metrics().output_rows, 7);
 }
 
-/// One probe row with a million matches comes out in bounded batches, each made on demand.
+/// The million matches of one probe row come in batches of limited size, each made on demand.
 #[test]
 fn a_million_matches_of_one_row_come_in_batches() {
     let schema = schema(DataType::Int64);
@@ -334,7 +336,7 @@ fn partitioned_mode_joins_pairs_of_partitions() {
     assert_eq!(keys, [(k(4), k(4)), (n, k(6)), (k(2), n), (k(1), k(1)), (n, k(5)), (k(3), n)]);
 }
 
-/// S23: no output buffer is one of the build's, also where both sides are slices of one parent and all rows match.
+/// S23: no output buffer belongs to the build, also if both sides are slices of one table and all rows match.
 #[test]
 fn outputs_own_their_buffers() {
     let schema = schema(DataType::Utf8);
@@ -370,7 +372,7 @@ fn a_build_that_waits_for_itself_is_an_error() {
     assert_eq!((rows(0), rows(1)), (1, 1));
 }
 
-/// State of a run grows with the partitions that are executed, not with those that there are.
+/// The state of a run grows with the partitions that are executed, not with those that exist.
 #[test]
 fn partitions_cost_nothing_before_they_run() {
     let schema = schema(DataType::Int64);
@@ -388,19 +390,19 @@ fn partitions_cost_nothing_before_they_run() {
 /// Where partition `i` of a run stops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum End {
-    /// Executed, and dropped before its first pull.
+    /// It is executed, and dropped before its first batch.
     Unread,
     /// Its probe source does not open.
     FailedAtStart,
-    /// The pool refuses its bits, if it is the one that makes them.
+    /// The pool refuses the bits, if this partition creates them.
     Refused,
-    /// One batch is pulled.
+    /// One batch is read.
     HalfRead,
     Read,
 }
 
-/// S35: every partition counts once it is read, fails or is dropped, started or not; the last one gives the closing rows
-/// where it is read to its end, once and the right ones, and the bits are given back.
+/// S35: a partition is done once it was read, failed or was dropped, started or not. If the last one is read to its
+/// end, it returns the closing build rows, the right ones and once, and the bits are given back.
 #[test]
 fn every_end_of_a_partition_counts() {
     let schema = schema(DataType::Int64);
@@ -486,9 +488,9 @@ fn every_end_of_a_partition_counts() {
     }
 }
 
-/// A long batch of which no row has an entry, and a long build of which no row comes out, are interrupted in between.
+/// A long probe batch without matches and a long build without output rows can be interrupted.
 #[test]
-fn work_without_rows_looks_at_the_stop_signal() {
+fn work_without_rows_checks_the_cancel_signal() {
     let schema = schema(DataType::Int64);
     let (rows, other): (Vec<Key>, Vec<Key>) = ((0..400_000).map(Some).collect(), (-400_000..0).map(Some).collect());
     let repeated: Vec<Key> = rows.iter().map(|key| key.map(|key| key / 2)).collect();
@@ -525,9 +527,9 @@ fn work_without_rows_looks_at_the_stop_signal() {
     }
 }
 
-/// Names are looked up in a source that replaces another, positions need the same columns.
+/// Names are looked up in a source that replaces another one; positions need a source with the same columns.
 #[test]
-fn names_follow_a_replaced_source() {
+fn names_are_looked_up_in_a_replaced_source() {
     let schema = schema(DataType::Int64);
     let turned = Arc::new(schema.project(&[1, 0]).unwrap());
     let probe = batches(&schema, &[Some(1), Some(2)], 8);

@@ -1,4 +1,4 @@
-//! Memory: what is charged against what the heap really holds, seen by a counting allocator.
+//! Memory: what is charged, compared with what the heap holds as a counting allocator sees it.
 
 mod arrays;
 
@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that this thread holds now, against any earlier reading.
+/// The bytes that this thread holds now; compare it with an earlier reading.
 fn held() -> isize {
     HELD.get()
 }
@@ -84,7 +84,7 @@ fn collector(batch: &RecordBatch, pool: &Arc<dyn Pool>, cancel: Cancel) -> Colle
     Collector::new(spec, pool, Config::default(), cancel)
 }
 
-/// 5% and 64 KiB more than what is charged.
+/// The most that the heap may hold: 5% and 64 KiB more than what is charged.
 fn tolerance(charge: usize) -> isize {
     (charge + charge / 20 + 64 * 1024) as isize
 }
@@ -116,12 +116,12 @@ fn layout(data_type: &DataType, size: i64, sliced: bool) -> Box<dyn Iterator<Ite
     }
 }
 
-/// No power of two: a buffer that grows by doubling shows.
+/// Not a power of two, so that a buffer that grows by doubling exceeds the limit.
 const ROWS: i64 = 70_000;
 
-/// After each push, at each look at the stop signal, at the peak and at the end, the heap holds no more than is
-/// charged. Array and schema metadata are outside the charge: what batches hold beyond their buffers is allowed for
-/// until they go.
+/// After each push, at each check of the cancel signal, at the peak and at the end, the heap holds no more than is
+/// charged. The metadata of arrays and schemas is not charged, so what batches hold in addition to their buffers is
+/// allowed until they are dropped.
 #[test]
 fn heap_growth_stays_within_the_charge() {
     for data_type in [DataType::Int64, DataType::Utf8, DataType::Boolean] {
@@ -172,7 +172,7 @@ fn heap_growth_stays_within_the_charge() {
 }
 
 /// S16: 65,536 rows (nullable int64 key `i*32`, int64 payload) in batches of 32, 64 or 8192 rows fit a pool of 4.5 MiB,
-/// as slices of one table and as batches of their own; the aim is 2.5 MiB.
+/// as slices of one table and as separate batches; the aim is 2.5 MiB.
 #[test]
 fn small_batches_fit_a_small_pool() {
     const ROWS: i64 = 65_536;
@@ -200,7 +200,8 @@ fn small_batches_fit_a_small_pool() {
     }
 }
 
-/// S17: a Boolean batch without nulls and one null row after it: the validity of all is admitted before it is made.
+/// S17: for a Boolean batch without nulls, followed by one null row, the validity bits of all rows are admitted before
+/// they are made.
 #[test]
 fn concat_admits_validity_for_non_nullable_input_arrays() {
     let full = batch(vec![Arc::new(BooleanArray::from(vec![true; 100_000]))]);
@@ -222,7 +223,7 @@ fn concat_admits_validity_for_non_nullable_input_arrays() {
     assert!(counting.peak() >= before + buffers);
 }
 
-/// S9: what one allocation of each kind is charged is what the heap holds of it.
+/// S9: the charge of one allocation of each kind is what the heap holds for it.
 #[test]
 fn the_counter_agrees_with_the_heap() {
     let kinds: [fn() -> ArrayRef; 4] = [
@@ -242,7 +243,8 @@ fn the_counter_agrees_with_the_heap() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S9: the counter is the union of ranges, whatever their order, overlap and contact; a set of bytes is the oracle.
+    /// S9: the counter returns the size of the union of ranges, whatever their order and overlap, compared with a set
+    /// of bytes.
     #[test]
     fn ranges_are_counted_once(ranges in prop::collection::vec((0..200_usize, 0..40_usize), 0..60)) {
         let (mut counter, mut oracle) = (RangeCounter::default(), BTreeSet::new());
@@ -254,8 +256,8 @@ proptest! {
         }
     }
 
-    /// S11, S17: for random columns of flat types, cut at random, concatenation allocates no more than is admitted, and
-    /// the build's rows are those of Arrow's concatenation.
+    /// S11, S17: for random columns of flat types in random batches, concatenation allocates no more than is admitted,
+    /// and the rows are those of Arrow's concatenation.
     #[test]
     fn admitted_is_at_least_what_is_allocated(
         (columns, parts) in (prop::collection::vec(0..7_u8, 1..4), prop::collection::vec(
@@ -289,7 +291,7 @@ proptest! {
     }
 }
 
-/// The same array in memory that Rust did not allocate, whose producer sees when the last buffer goes.
+/// The same array in memory that Rust did not allocate. Its producer sees when the last buffer is released.
 fn foreign(data: &ArrayData, producer: &Arc<()>) -> ArrayData {
     let leased = |buffer: &Buffer| {
         let owner = Arc::new(AssertUnwindSafe((buffer.clone(), producer.clone())));
@@ -305,18 +307,18 @@ fn foreign(data: &ArrayData, producer: &Arc<()>) -> ArrayData {
     data.clone().into_builder().nulls(nulls).buffers(buffers).child_data(children).build().unwrap()
 }
 
-/// Arrays that one of `data_type` consists of.
+/// The number of arrays that an array of `data_type` consists of.
 fn parts(data: &ArrayData) -> usize {
     1 + data.child_data().iter().map(parts).sum::<usize>()
 }
 
-/// Buffers of an array and its parts; views come with many small ones.
+/// The number of buffers of an array and its children; views have many small ones.
 fn buffers(data: &ArrayData) -> usize {
     data.buffers().len() + data.child_data().iter().map(buffers).sum::<usize>()
 }
 
-/// S9, S11, S14, S18: whatever the type of a column, as payload and as key, a build of several batches needs no more than
-/// is admitted, holds what it is charged, and keeps nothing of the batches alive.
+/// S9, S11, S14, S18: for every column type, as payload and as key, a build of several batches needs no more than is
+/// admitted, holds what it is charged for, and keeps no memory of the batches.
 #[test]
 fn admission_covers_every_type() {
     let mut types = flat_types();
@@ -365,8 +367,8 @@ fn admission_covers_every_type() {
     }
 }
 
-/// B4: dropping all rows of a key but one needs no more than is admitted, whatever the type of the payload, and leaves
-/// what is charged.
+/// B4: keeping one row of each key needs no more than is admitted, whatever the type of the payload, and the build
+/// holds what it is charged for.
 #[test]
 fn keeping_one_row_of_a_key_is_admitted() {
     let mut types = flat_types();
@@ -404,7 +406,7 @@ fn keeping_one_row_of_a_key_is_admitted() {
     }
 }
 
-/// S11: what it takes to find the distinct values of dictionaries that do not fit their key type is admitted too.
+/// S11: finding the distinct values of dictionaries that do not fit their key type is admitted as well.
 #[test]
 fn making_dictionaries_distinct_is_admitted() {
     let batch = |start: i64| {
@@ -438,7 +440,7 @@ proptest! {
     }
 }
 
-/// S13, S18: what it takes to find the distinct keys of a build with duplicates is admitted, for few keys and for many.
+/// S13, S18: finding the distinct keys of a build with duplicates is admitted, for few keys and for many.
 #[test]
 fn finding_duplicates_is_admitted() {
     for distinct in [10, 10_000, 60_000] {
@@ -478,8 +480,8 @@ fn shared_values_are_admitted_once() {
     }
 }
 
-/// B3: 20 million candidate pairs, 3 of each 10,000 pass. Neither the pairs nor their columns are ever there at once,
-/// though all that passes is one batch.
+/// B3: of 20 million candidate pairs, 3 of each 10,000 pass. The pairs and their columns are never all in memory at
+/// once, although all pairs that pass are one batch.
 #[test]
 fn skewed_keys_under_a_predicate_take_bounded_memory() {
     const MATCHES: i64 = 10_000;

@@ -1,6 +1,6 @@
-//! Prepared builds as their users see them: preparing, attaching, running, and what is told about them. Of the tests
-//! that S51 names, those of admission are in `build.rs` and `memory.rs`, those of membership in `filter.rs`, and the
-//! oracle's is in `join.rs`.
+//! Prepared builds as their users see them: preparing, attaching, running, explain, statistics and serialization. Of
+//! the tests that S51 names, those of admission are in `build.rs` and `memory.rs`, those of membership in `filter.rs`,
+//! and `matches_collect_left` is in `join.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ fn unlimited() -> Arc<dyn Pool> {
     Arc::new(MemoryPool::unlimited())
 }
 
-/// A join on `key` whose own build source must never be opened.
+/// A join on `key` whose build source must never be opened.
 fn join(probe: Source) -> HashJoin {
     HashJoin::builder(unopened(), probe).on([("key", "key")]).build().unwrap()
 }
@@ -86,8 +86,8 @@ fn assert_plan_error<T: fmt::Debug>(result: Result<T>, text: &str) {
     }
 }
 
-/// S27, S31, S1: the placeholder has the replaced source's schema and nothing else of it, and is never executed; the
-/// probe side's order stays; a reset join runs again, batch for batch.
+/// S27, S31, S1: the placeholder has only the schema of the source that it replaces and is never executed; the order of
+/// the probe side stays; after reset the join runs again, with the same batches.
 #[test]
 fn placeholder_properties_and_reset() {
     let pool = unlimited();
@@ -123,7 +123,8 @@ fn placeholder_properties_and_reset() {
     assert_eq!(run_with(&attached, &options), first);
 }
 
-/// S27: order and equalities of every kind, through projections; what a kind or a projection breaks is not told.
+/// S27: the order and the equal columns of every join type, also with projections; what a join type or a projection
+/// breaks is not declared.
 #[test]
 fn properties_follow_kind_and_projection() {
     let of = |kind, projection: Option<Vec<usize>>, build_partitions: usize| {
@@ -152,8 +153,8 @@ fn properties_follow_kind_and_projection() {
     assert_plan_error(join.properties(), "column 7");
 }
 
-/// S32: a projection is embedded in the attached join, whatever its kind; positions are those of its output, and a
-/// projection of nothing keeps the row count.
+/// S32: a projection is embedded in the attached join, whatever its type; positions refer to its output, and a
+/// projection without columns keeps the number of rows.
 #[test]
 fn projection_pushdown_preserves_rows() {
     let pool = unlimited();
@@ -177,8 +178,8 @@ fn projection_pushdown_preserves_rows() {
     }
 }
 
-/// S34, S21, S22, S42: consumers at once, each with its own probe partitions, predicate and filter, over one build; the
-/// charge does not change, and a filter that is left is a lease.
+/// S34, S21, S22, S42: several consumers of one build at once, each with separate probe partitions, predicate and
+/// filter. The charge does not change, and a filter that is kept is a lease.
 #[test]
 fn reuses_data_with_independent_dynamic_filters() {
     let pool = unlimited();
@@ -245,7 +246,7 @@ impl fmt::Display for ProducerError {
 
 impl std::error::Error for ProducerError {}
 
-/// S7, S8, S20: whatever ends a preparation or a run, its error comes as it was raised and the pool is as before.
+/// S7, S8, S20: whatever ends a preparation or a run, the error arrives as it was raised, and the pool is as before.
 #[test]
 fn errors_and_cancellation_release_reservations() {
     let pool = unlimited();
@@ -310,8 +311,8 @@ fn addresses(batch: &RecordBatch) -> Vec<usize> {
         .collect()
 }
 
-/// S15, S21, S23, S24: a single batch is kept with its buffers and every consumer holds the same build, for no further
-/// charge; outputs own theirs; the last lease to go frees memory and charge together.
+/// S15, S21, S23, S24: a single batch is kept with its buffers, all consumers hold the same build without a further
+/// charge, outputs own their buffers, and the last lease frees memory and charge together.
 #[test]
 fn shares_single_batch_but_owns_output() {
     let pool = unlimited();
@@ -343,7 +344,8 @@ fn shares_single_batch_but_owns_output() {
     assert_eq!(outputs[0].column(0).as_string::<i32>().value(0), "b", "outputs outlive the build");
 }
 
-/// S3, S25, S28, S29: what a builder refuses and says, alone and attached; what it allows resets the run.
+/// S3, S25, S28, S29: what a builder refuses and with which error, with an attached build and without; what it allows
+/// resets the run.
 #[test]
 fn validates_descriptor_and_builder_changes() {
     let pool = unlimited();
@@ -419,7 +421,7 @@ fn validates_descriptor_and_builder_changes() {
     assert_eq!(rows(&run(&again)), [pair((9, 1), (9, 90))]);
 }
 
-/// S26: public fields that changed after attaching are checked by the execution, and nothing panics over them.
+/// S26: public fields that were changed after attaching are checked when the join is executed, without a panic.
 #[test]
 fn revalidates_public_keys_at_execution() {
     let pool = unlimited();
@@ -453,7 +455,7 @@ fn revalidates_public_keys_at_execution() {
     assert_plan_error(ordinary.execute(0, &options), "as many build as probe partitions");
 }
 
-/// S2, S3: what is not eligible is refused before the input is asked for its first batch, by column and type; nothing
+/// S2, S3: what is not eligible is refused with column and type before the input is asked for its first batch; nothing
 /// is charged.
 #[test]
 fn rejects_view_payload_before_consumption() {
@@ -494,7 +496,7 @@ fn rejects_view_payload_before_consumption() {
     assert_eq!(pool.reserved(), 0);
 }
 
-/// A pool that notes whether a flag is set when the collector asks for the copy.
+/// A pool that records whether a flag is set when the collector requests memory for the copy.
 #[derive(Debug)]
 struct Watching {
     inner: MemoryPool,
@@ -523,7 +525,7 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// S4: the input stream is gone before the copy of its rows is asked for.
+/// S4: the input stream is dropped before memory for the copy of its rows is requested.
 #[test]
 fn the_stream_is_dropped_before_concatenation() {
     let dropped = Arc::new(AtomicBool::new(false));
@@ -567,7 +569,7 @@ fn the_handle_counts_all_rows_and_shows_none() {
     }
 }
 
-/// S6: null equality is the key's own, fixed by the build.
+/// S6: each key has its null equality, which the build fixes.
 #[test]
 fn each_key_has_its_null_equality() {
     let batch = record_batch!(("a", Int64, [None, Some(1), Some(2)]), ("b", Int64, [Some(1), None, Some(2)])).unwrap();
@@ -594,8 +596,8 @@ fn each_key_has_its_null_equality() {
     }
 }
 
-/// S35, S36: a consumer that is dropped mid-way or unread changes nothing for the others nor for the pool, and a limit
-/// pulls no further batch.
+/// S35, S36: a consumer that is dropped half read or unread changes nothing for the others or for the pool, and a limit
+/// reads no further batch.
 #[test]
 fn dropped_consumers_change_nothing() {
     let pool = unlimited();
@@ -638,8 +640,8 @@ fn dropped_consumers_change_nothing() {
     assert!(run(&nothing).is_empty() && pulled.load(Ordering::Relaxed) == 2);
 }
 
-/// S45: one line and the tree show mode, kind, keys, predicate, projection, limit, null equality, and the prepared
-/// rows.
+/// S45: on one line and as a tree, explain shows mode, join type, keys, predicate, projection, limit, null equality and
+/// the prepared rows.
 #[test]
 fn explain_shows_every_choice() {
     let pool = unlimited();
@@ -691,7 +693,7 @@ fn explain_shows_every_choice() {
     );
 }
 
-/// S46: the build's row count is exact where a build is attached, and the output's estimate is not 0 then.
+/// S46: with an attached build its number of rows is exact, and the estimate of the output is not 0.
 #[test]
 fn statistics_take_the_attached_rows_as_exact() {
     let pool = unlimited();
@@ -724,9 +726,9 @@ fn statistics_take_the_attached_rows_as_exact() {
     assert_eq!(outer.statistics().output_rows, Estimate::Inexact(2));
 }
 
-/// S47: numbers are measured where they happen; an attached join built nothing.
+/// S47: metrics count what a run did; a join with an attached build built nothing.
 #[test]
-fn metrics_tell_who_built() {
+fn metrics_count_what_a_run_did() {
     let build_rows: Vec<(i64, i64)> = (0..10_000).map(|i| (i, i)).collect();
     let probe = source(&[&[(1, 10), (2, 20), (2, 21)], &[(20_000, 1)]]);
     let join = HashJoin::builder(source(&[&build_rows[..6000], &build_rows[6000..]]), probe)
@@ -782,7 +784,7 @@ fn literal() -> impl Strategy<Value = Literal> {
     ]
 }
 
-/// Predicates that bind: nulls of any literal, comparisons of numbers, connectives.
+/// Predicates that can be bound: null literals, comparisons of numbers, AND, OR and NOT.
 fn predicate() -> impl Strategy<Value = Expr> {
     let number = prop_oneof![
         Just(build("key")),
@@ -846,9 +848,9 @@ fn joins() -> impl Strategy<Value = HashJoin> {
 }
 
 proptest! {
-    /// S48: an unattached join comes back as it was; no damage to its bytes makes more than a plan error.
+    /// S48: a join without an attached build is read back unchanged; damaged bytes give a plan error at most.
     #[test]
-    fn joins_travel_as_bytes(
+    fn joins_are_read_back_from_bytes(
         join in joins(),
         cut: prop::sample::Index,
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
@@ -876,9 +878,9 @@ proptest! {
         prop_assert!(is_plan(&read), "{:?}", read);
     }
 
-    /// S48: so do bytes that never were a join, behind a true beginning.
+    /// S48: so do random bytes after a valid header.
     #[test]
-    fn noise_is_no_join(noise: Vec<u8>, kept in 0usize..600) {
+    fn random_bytes_are_not_a_join(noise: Vec<u8>, kept in 0usize..600) {
         let join = HashJoin::builder(schema(), schema()).on([("key", "key")]).build().unwrap();
         let bytes = join.to_bytes().unwrap();
         let bytes = [&bytes[..kept.min(bytes.len() - 1)], noise.as_slice()].concat();
@@ -886,7 +888,7 @@ proptest! {
     }
 }
 
-/// S48: an attached join is not serialized; a predicate that would exhaust the stack is refused.
+/// S48: a join with an attached build is not serialized; a predicate that would exhaust the stack is refused.
 #[test]
 fn serialization_is_refused() {
     let plain = join(Source::schema_only(schema()));

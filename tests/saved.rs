@@ -1,4 +1,4 @@
-//! Saved builds: whatever the bytes of a file are, opening and probing it is an answer or an error.
+//! Saved builds: whatever the bytes of a file are, opening and probing it gives the right rows or an error.
 
 mod arrays;
 
@@ -18,7 +18,7 @@ use prejoin::{
 };
 use proptest::prelude::*;
 
-/// A file that goes with the test.
+/// A file that is removed at the end of the test.
 struct Temp(PathBuf);
 
 impl Temp {
@@ -129,7 +129,7 @@ fn builds() -> Vec<(&'static str, Arc<PreparedBuild>)> {
     ]
 }
 
-/// Joins of all kinds, the rows, the filter: whatever reads a build. The rows of some.
+/// Runs whatever reads a build: joins of all types, its rows, its filter. Returns some of the output rows.
 fn use_all(build: &Arc<PreparedBuild>) -> Result<Vec<RecordBatch>> {
     let schema = build.rows_schema();
     let on = build.keys().to_vec();
@@ -178,7 +178,7 @@ struct Section {
     length: usize,
 }
 
-/// The section table, as docs/format.md says.
+/// The section table, as described in docs/format.md.
 fn sections(file: &[u8]) -> Vec<Section> {
     let u64_at = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let count = u32::from_le_bytes(file[24..28].try_into().unwrap()) as usize;
@@ -186,7 +186,7 @@ fn sections(file: &[u8]) -> Vec<Section> {
     (0..count).map(|i| section(64 + 24 * i)).collect()
 }
 
-/// Makes all checksums right.
+/// Computes all checksums again.
 fn seal(file: &mut [u8]) {
     let sections = sections(file);
     for section in &sections {
@@ -213,7 +213,8 @@ fn open(bytes: &[u8], options: &OpenOptions) -> Result<Arc<PreparedBuild>> {
     PreparedBuild::open(&Temp::of(bytes).0, options)
 }
 
-/// B5: every index and form of groups answers in its file as it did in memory; a saved file saved again is the same.
+/// B5: every kind of index and of groups gives the same rows from its file as in memory; saving an opened build gives
+/// the same file.
 #[test]
 fn every_index_round_trips() {
     let mut kinds = Vec::new();
@@ -256,7 +257,7 @@ fn rows_lie_in_the_file() {
     assert!(addresses.iter().all(|address| address.is_multiple_of(64)));
 }
 
-/// B5: cut anywhere, also within the header, a file is refused, verified or not.
+/// B5: a file that is cut anywhere, also within the header, is refused, with and without verification.
 #[test]
 fn cut_files_are_refused() {
     for (name, build) in builds() {
@@ -292,7 +293,7 @@ fn flipped_bytes_are_found() {
     }
 }
 
-/// B5: sections that stand in each other's place are refused, whether their names or their bytes were swapped.
+/// B5: swapped sections are refused, whether their names or their bytes were swapped.
 #[test]
 fn swapped_sections_are_refused() {
     for (name, build) in builds() {
@@ -323,7 +324,7 @@ fn swapped_sections_are_refused() {
     }
 }
 
-/// B5: row numbers, groups and offsets out of range under right checksums are found when verified.
+/// B5: verification finds row numbers, groups and offsets out of range even if the checksums are right.
 #[test]
 fn numbers_out_of_range_are_refused() {
     let mut refused = 0;
@@ -364,7 +365,7 @@ fn mutations() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: mutations(), ..ProptestConfig::default() })]
 
-    /// B5: random damage under right checksums: a clean error, or an answer of valid arrays.
+    /// B5: random damage with right checksums gives an error or valid arrays.
     #[test]
     fn hostile_files_do_no_harm(seed: u64) {
         thread_local!(static FILES: Vec<Vec<u8>> = builds().iter().map(|(_, build)| saved(build)).collect());
@@ -428,7 +429,7 @@ fn sections_are_inside(file: &[u8]) -> bool {
             .all(|section| section.offset.checked_add(section.length).is_some_and(|end| end <= file.len()))
 }
 
-/// B5: what is no saved build says what it is instead.
+/// B5: the error for a file that is not a saved build says what it seems to be.
 #[test]
 fn other_files_are_refused() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -463,7 +464,8 @@ fn other_files_are_refused() {
     assert!(matches!(&error, Error::NotSupported(text) if text.contains("byte order")), "{error:?}");
 }
 
-/// B5: a save replaces the file as a whole: who has the old one open keeps it, a new open gives the new one.
+/// B5: saving replaces the file as a whole: those who have the old one open keep it, and opening it again gives the new
+/// one.
 #[test]
 fn readers_keep_the_file_that_they_opened() {
     let builds = builds();
@@ -482,7 +484,7 @@ fn readers_keep_the_file_that_they_opened() {
     assert_eq!(use_all(&after).unwrap(), use_all(new).unwrap());
 }
 
-/// B5: a save that fails leaves no file behind, and what was there.
+/// B5: a save that fails leaves no new file and does not change the old one.
 #[test]
 fn a_failed_save_leaves_nothing() {
     let dir = Temp::new();
@@ -502,7 +504,7 @@ fn a_failed_save_leaves_nothing() {
     fs::remove_dir_all(&dir.0).unwrap();
 }
 
-/// B5: private unless asked otherwise.
+/// B5: a file is private unless a mode is given.
 #[cfg(unix)]
 #[test]
 fn files_are_private() {
@@ -517,7 +519,7 @@ fn files_are_private() {
     assert_eq!(mode(), 0o644, "who replaces a file keeps its mode");
 }
 
-/// An empty directory that goes with the test.
+/// An empty directory that is removed at the end of the test.
 fn directory() -> Temp {
     let dir = Temp::new();
     fs::create_dir(&dir.0).unwrap();
@@ -531,7 +533,7 @@ fn entries(dir: &Path) -> Vec<String> {
     names
 }
 
-/// A signal that stops the work at its poll number `at`, counted from 0.
+/// A cancel signal that stops the work at check number `at`, counted from 0.
 fn stop_at(at: usize) -> (Cancel, Arc<AtomicUsize>) {
     let polls = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&polls);
@@ -542,8 +544,8 @@ fn stop_at(at: usize) -> (Cancel, Arc<AtomicUsize>) {
     (Cancel::with_hook(hook), polls)
 }
 
-/// Runs `work` again and again, stopped at each of its first polls and at some of the later ones, and checks what is left each
-/// time. The polls that it has in all.
+/// Runs `work` repeatedly, stopped at each of its first checks of the signal and at some of the later ones, and tests
+/// each time what is left. Returns the number of checks.
 fn stopped_at_polls<T>(work: impl Fn(Cancel) -> Result<T>, check: impl Fn()) -> usize {
     let mut at = 0;
     loop {
@@ -559,10 +561,10 @@ fn stopped_at_polls<T>(work: impl Fn(Cancel) -> Result<T>, check: impl Fn()) -> 
     }
 }
 
-/// Saving, opening, sharing and fingerprints stop wherever they look at their signal, which is at least once per MiB, with
-/// the error of the signal; no file and no charge is left.
+/// Saving, opening, sharing and fingerprints check their signal at least once per MiB and stop with its error; no file
+/// and no charge is left.
 #[test]
-fn long_calls_stop_where_they_are_told() {
+fn long_calls_stop_at_their_cancel_signal() {
     let rows = 300_000;
     let texts = || texts(rows, |i| (i % 5 != 0).then(|| format!("текст {i}")));
     let keys = || int64((0..rows).map(|i| Some(i * 7919)));
@@ -600,10 +602,11 @@ fn long_calls_stop_where_they_are_told() {
     assert!(prints > 100, "{prints} polls");
 }
 
-/// Any name that the file system takes can be saved, and a link that leads nowhere yet leads to the file then.
+/// A build can be saved under any name that the file system accepts, and through a link to a file that does not exist
+/// yet.
 #[cfg(unix)]
 #[test]
-fn long_names_and_links_that_lead_nowhere() {
+fn long_names_and_dangling_links() {
     use std::os::unix::fs::symlink;
     let (dir, build) = (directory(), &builds()[1].1);
     let long = "x".repeat(255);
@@ -630,7 +633,7 @@ fn long_names_and_links_that_lead_nowhere() {
     fs::remove_dir_all(&dir.0).unwrap();
 }
 
-/// A copy in memory is charged, and whatever happens to the file later does it no harm.
+/// A copy in memory is charged, and later changes of the file do not affect it.
 #[test]
 fn a_copy_in_memory_outlives_any_change_of_its_file() {
     for (name, build) in builds() {
@@ -667,7 +670,7 @@ fn a_copy_in_memory_outlives_any_change_of_its_file() {
     }
 }
 
-/// A handle is looked at before it is trusted: pipes, devices, memory that is not sealed and other builds are refused.
+/// What a handle leads to is checked: pipes, devices, memory that is not sealed and other builds are refused.
 #[cfg(target_os = "linux")]
 #[test]
 fn only_sealed_memory_of_the_right_build_is_attached() {
@@ -685,8 +688,8 @@ fn only_sealed_memory_of_the_right_build_is_attached() {
     assert!(other.to_string().contains("something else stands"), "{other}");
 }
 
-/// B5, S19: mapped bytes are charged where a pool is given, once however often the file is opened, and given back with
-/// the last build; a pool that refuses opens nothing.
+/// B5, S19: mapped bytes are charged if a pool is given, once however often the file is opened, and given back with the
+/// last build; if the pool refuses, opening fails.
 #[test]
 fn mapped_bytes_are_charged_once() {
     let (path, build) = (Temp::new(), &builds()[0].1);
@@ -710,7 +713,8 @@ fn mapped_bytes_are_charged_once() {
     assert_eq!(small.reserved(), 0);
 }
 
-/// The fingerprint tells rows, duplicates, nulls, schema, keys and null equality apart, and neither order nor encoding.
+/// Fingerprints differ if rows, duplicates, nulls, schema, keys or null equality differ; order and encoding do not
+/// matter.
 #[test]
 fn fingerprints_tell_contents() {
     let of =
@@ -746,8 +750,8 @@ fn fingerprints_tell_contents() {
     assert_eq!(of(vec![spread], 1, nothing), of(vec![sliced], 1, nothing));
 }
 
-/// B5: a shared build is another process's to open, by path and fingerprint, as long as a handle lives; the memory is
-/// charged to the build's pool and cannot be changed.
+/// B5: another process can open a shared build by path and fingerprint for as long as a handle lives; its memory is
+/// charged to the pool of the build and cannot be changed.
 #[test]
 fn a_shared_build_opens_through_its_handle() {
     let (_, build) = builds().remove(6);
@@ -778,7 +782,7 @@ fn a_shared_build_opens_through_its_handle() {
     assert!(gone.to_string().contains("is gone"), "{gone}");
 }
 
-/// The rows are an Arrow IPC file at the place that the header tells.
+/// The rows are an Arrow IPC file at the place that the header names.
 #[test]
 fn rows_are_an_ipc_file() {
     let (_, build) = builds().remove(0);

@@ -1,4 +1,4 @@
-//! Every type as payload and every key type, over every kind of join, against a nested loop over plain values.
+//! Every column type as payload and every key type, in every join type, compared with a nested loop over plain values.
 
 mod arrays;
 
@@ -31,7 +31,7 @@ fn schema(types: &[DataType]) -> SchemaRef {
     Arc::new(Schema::new(types.iter().enumerate().map(field).collect::<Vec<_>>()))
 }
 
-/// One batch per entry of `cuts`, of so many rows.
+/// One batch for each entry of `cuts`, with so many rows.
 fn batches(schema: &SchemaRef, cuts: &[usize], rng: &mut Rng) -> Vec<RecordBatch> {
     let batch = |&rows: &usize| {
         let columns = schema.fields().iter().map(|field| array(field.data_type(), rows, rng)).collect();
@@ -113,8 +113,8 @@ impl Case {
         join.null_equalities(self.nulls_equal.iter().map(null_equality).collect()).build()
     }
 
-    /// All kinds on one handle, each with the oracle's rows in its order; fields as they were; filters keep what matches;
-    /// all memory given back.
+    /// All join types on one handle: rows and order are those of the nested loop, fields are unchanged, filters keep
+    /// what matches, and all memory is given back.
     fn check(&self) -> std::result::Result<(), TestCaseError> {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         self.check_build(self.prepare(&self.build, &pool), pool)
@@ -126,8 +126,8 @@ impl Case {
         self.join(JoinType::Inner).unwrap().prepare_build(input, pool, config).unwrap()
     }
 
-    /// B5: the build is saved, the same bytes again for the same batches, and answers alike in its file, which its pool
-    /// pays for, verified or not. Its fingerprint does not tell how rows were cut and ordered.
+    /// B5: saving the same batches gives the same bytes. The file gives the same rows, with and without verification,
+    /// and is charged to the pool. The fingerprint does not depend on how rows were split into batches and ordered.
     fn check_saved(&self, verify: bool) -> std::result::Result<(), TestCaseError> {
         let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
         let prepared = self.prepare(&self.build, &pool);
@@ -198,7 +198,7 @@ impl Case {
         Ok(())
     }
 
-    /// B3: what the index says about the keys of each probe batch, asked by itself.
+    /// B3: lookups of the keys of each probe batch, without a join.
     fn check_index(
         &self,
         prepared: &Arc<PreparedBuild>,
@@ -248,7 +248,7 @@ impl Case {
         Ok(())
     }
 
-    /// B4: a build that keeps the first or the last row of each key has these rows, in order, and their charge.
+    /// B4: a build that keeps the first or the last row of each key has exactly these rows, in order, and their charge.
     fn check_keep(&self, pool: &Arc<dyn Pool>) -> std::result::Result<(), TestCaseError> {
         let keys = rows(&self.build, self.on.iter().map(|on| on.0), true);
         let matches_none =
@@ -303,7 +303,7 @@ fn payload_case(types: &[DataType], seed: u64) -> Case {
     Case { build, probe, on: vec![(0, 0)], nulls_equal, batch_size, collide: 0 }
 }
 
-/// S11, B1, B2: every type, and every combination of depth 1, as payload of every kind.
+/// S11, B1, B2: every column type and every combination of depth 1 as payload in every join type.
 #[test]
 fn every_type_is_carried_by_every_kind() {
     let inner = [DataType::Int16, DataType::Utf8, DataType::Utf8View, DataType::Boolean];
@@ -318,7 +318,7 @@ fn every_type_is_carried_by_every_kind() {
     }
 }
 
-/// B5: run-ends of views in lists that show a part of them, whose buffers are not those of the whole.
+/// B5: run-ends of views within lists that show only a part of them, which does not have the buffers of the whole.
 #[test]
 fn run_ends_of_views_in_lists_are_saved() {
     let ends = Arc::new(Field::new("run_ends", DataType::Int32, false));
@@ -329,7 +329,7 @@ fn run_ends_of_views_in_lists_are_saved() {
     }
 }
 
-/// Two types that compare with each other, the build's first.
+/// Two types that can be compared with each other, the one of the build first.
 fn key_types(rng: &mut Rng, depth: usize) -> (DataType, DataType) {
     use DataType::*;
     let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
@@ -426,7 +426,8 @@ proptest! {
         checked.map_err(|error| TestCaseError::fail(format!("{types:?}: {error}")))?;
     }
 
-    /// B2, B4, S36, S42: one to three keys of any types that compare, null equality of each key, colliding hashes.
+    /// B2, B4, S36, S42: one to three keys of any comparable types, with null equality for each key, and colliding
+    /// hashes.
     #[test]
     fn any_keys_match_by_value(seed: u64, build in cuts(), probe in cuts()) {
         let case = key_case(seed, [build, probe]);
@@ -443,7 +444,7 @@ fn collect(batches: &[RecordBatch], pool: &Arc<dyn Pool>) -> Result<Arc<Prepared
     collector.finish()
 }
 
-/// Rows of an int64 key from `start` on, and beside it a dictionary of texts `t<number>`, its keys of type u8.
+/// Rows with an int64 key from `start` on and a dictionary column of texts `t<number>` with keys of type u8.
 fn u8_dictionary(start: i64, numbers: &[i64], used: impl Iterator<Item = u8>) -> RecordBatch {
     let values = StringArray::from_iter_values(numbers.iter().map(|number| format!("t{number}")));
     let keys = UInt8Array::from_iter_values(used);
@@ -452,8 +453,8 @@ fn u8_dictionary(start: i64, numbers: &[i64], used: impl Iterator<Item = u8>) ->
     RecordBatch::try_from_iter([("k", Arc::new(key) as ArrayRef), ("d", Arc::new(dictionary))]).unwrap()
 }
 
-/// The dictionaries of several batches fill their key type to the last entry; values that no row shows or that are equal
-/// do not count; one more is an error that names the column and says what to do.
+/// The dictionaries of several batches may fill their key type to the last entry; values that no row uses or that are
+/// equal do not count. One more value is an error that names the column and says what to do.
 #[test]
 fn dictionaries_fill_their_key_type() {
     let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
@@ -504,10 +505,10 @@ fn run_ends_that_are_too_narrow_are_refused() {
     }
 }
 
-/// More list values than 32-bit offsets reach are an error in a build, and come in more batches in an output; larger
-/// offsets carry them.
+/// More list values than 32-bit offsets reach are an error in a build and are returned in more batches in an output;
+/// 64-bit offsets hold them.
 #[test]
-fn list_offsets_that_are_outgrown() {
+fn list_values_beyond_32_bit_offsets() {
     const LEN: usize = 1 << 30;
     fn batch<O: OffsetSizeTrait>(rows: usize) -> RecordBatch {
         let offsets = OffsetBuffer::<O>::from_lengths(vec![LEN; rows]);
@@ -533,7 +534,7 @@ fn list_offsets_that_are_outgrown() {
     assert_eq!(pool.reserved(), 0);
 }
 
-/// A side that a join null-extends must be able to hold nulls: unions and run-ends have none of their own.
+/// A side to which a join adds nulls must be able to hold them; unions and run-ends without a nullable child are not.
 #[test]
 fn columns_that_cannot_hold_nulls_are_not_extended() {
     let solid = |data_type| Arc::new(Field::new("values", data_type, false));
@@ -560,7 +561,8 @@ fn columns_that_cannot_hold_nulls_are_not_extended() {
     }
 }
 
-/// What is no key: types without an equality, and types that have none in common; both columns and types are named.
+/// Refused keys: types without an equality, and pairs of types without a common one; the error names both columns and
+/// types.
 #[test]
 fn keys_without_a_common_equality_are_refused() {
     use DataType::*;
@@ -605,7 +607,7 @@ fn keys_without_a_common_equality_are_refused() {
     }
 }
 
-/// Addresses of the buffers of an array, empty ones aside.
+/// The addresses of the buffers of an array, without empty ones.
 fn ranges(array: &ArrayRef) -> Vec<std::ops::Range<usize>> {
     fn walk(data: &ArrayData, out: &mut Vec<std::ops::Range<usize>>) {
         let buffers = data.buffers().iter().chain(data.nulls().map(|nulls| nulls.buffer()));
@@ -618,7 +620,7 @@ fn ranges(array: &ArrayRef) -> Vec<std::ops::Range<usize>> {
     out
 }
 
-/// True for types that share with a small build by what S23 allows: the values of small dictionaries are copied.
+/// True for types that may share memory with a small build by S23; the values of small dictionaries are copied.
 fn may_share(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
@@ -630,8 +632,7 @@ fn may_share(data_type: &DataType) -> bool {
     }
 }
 
-/// S23, S24: what an output shares with the build keeps the build and its charge; flat types share nothing, nor does an
-/// output that is gone.
+/// S23, S24: an output that shares memory with the build keeps the build and its charge; flat types share nothing.
 #[test]
 fn outputs_share_under_a_lease_or_not_at_all() {
     let mut types = flat_types();
@@ -672,7 +673,7 @@ fn outputs_share_under_a_lease_or_not_at_all() {
     assert!(shared_types.contains(&DataType::Utf8View), "all text is used and yet copied");
 }
 
-/// S23, S24: the values of a dictionary stay whole; large ones are shared under a lease, whatever is used of them.
+/// S23, S24: the values of a dictionary are kept as a whole; large ones are shared under a lease, however few are used.
 #[test]
 fn large_dictionaries_are_shared_under_a_lease() {
     for (count, shared) in [(100, false), (20_000, true)] {

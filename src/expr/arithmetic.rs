@@ -1,4 +1,4 @@
-//! Arithmetic: which types meet in which, and the kernels with our errors.
+//! Arithmetic: the types that operands are brought to, and Arrow's kernels with our error messages.
 
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
@@ -15,21 +15,21 @@ use super::time;
 use super::tree::{ArithmeticOp, Expr};
 use crate::error::{Error, Result};
 
-/// One operation between two types, chosen once at bind.
+/// An operation between two types, decided once when an expression is bound.
 #[derive(Debug)]
 pub(super) struct Arithmetic {
     op: ArithmeticOp,
     left: DataType,
     right: DataType,
     result: DataType,
-    /// For errors.
+    /// The expression as SQL text, for error messages.
     text: String,
 }
 
-/// How fine the spans of an operand are: those of an interval literal are known, those of a column may have any part.
+/// The finest unit that an interval uses. It is known for a literal; a column may use any unit of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Span {
-    /// Whole days, or no span of time.
+    /// Whole days; also for operands that are not intervals.
     Days,
     Seconds,
     Millis,
@@ -48,7 +48,8 @@ impl Span {
                     .unwrap_or(Span::Nanos)
             }
             (_, DataType::Interval(IntervalUnit::DayTime)) => Span::Millis,
-            // Nanoseconds reach from 1677 to 2262 only, which dates like 9999-12-31 do not fit.
+            // Microseconds, since timestamps in nanoseconds only reach from 1677 to 2262, too short for dates such as
+            // 9999-12-31.
             (_, DataType::Interval(IntervalUnit::MonthDayNano)) => Span::Micros,
             _ => Span::Days,
         }
@@ -67,7 +68,7 @@ impl Span {
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400 * NANOS;
 
-/// What to do about operands that do not go together.
+/// What to do about operands whose types cannot be combined, as the end of an error message.
 pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
     let named = |data_type: &DataType| !has_fixed_days(value_type(data_type));
     let kinds = (Kind::of(value_type(left)), Kind::of(value_type(right)));
@@ -87,16 +88,16 @@ pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
     }
 }
 
-/// Unary minus of one type, chosen once at bind.
+/// Unary minus of one type, decided once when an expression is bound.
 #[derive(Debug)]
 pub(super) struct Negate {
     to: DataType,
-    /// For errors.
+    /// The expression as SQL text, for error messages.
     text: String,
 }
 
 impl Negate {
-    /// The negative of a type, if it has one.
+    /// The negation of a type, if it is supported.
     pub(super) fn of(data_type: &DataType, expr: &Expr) -> Option<Negate> {
         let to = match Kind::of(data_type) {
             Kind::Null => DataType::Int64,
@@ -126,7 +127,7 @@ impl Negate {
 }
 
 impl Arithmetic {
-    /// The operation between two types and the type of its result, if there is one.
+    /// The operation between two types and the type of its result, if it is supported.
     pub(super) fn between(
         op: ArithmeticOp,
         left: &DataType,
@@ -136,7 +137,7 @@ impl Arithmetic {
     ) -> Option<(Arithmetic, DataType)> {
         let (left, right) = operand_types(op, value_type(left), value_type(right), span)?;
         let scalar = |data_type: &DataType| Value { array: new_empty_array(data_type), scalar: false };
-        // The kernel itself says which types it takes and gives.
+        // Which types the kernel takes and returns is found out by running it on empty arrays.
         let result = kernel(op, &scalar(&left), &scalar(&right)).ok()?.data_type().clone();
         Some((Arithmetic { op, left, right, result: result.clone(), text }, result))
     }
@@ -146,7 +147,7 @@ impl Arithmetic {
         match self.compute(left, right) {
             Ok(array) => Ok(Value { array, scalar }),
             Err(Error::Arrow(ArrowError::DivideByZero)) => Err(Error::Execution(format!(
-                "division by zero in {}; a row whose divisor is zero can be kept out by making it null",
+                "division by zero in {}; make the divisor null in the rows where it is zero",
                 self.text
             ))),
             Err(Error::Arrow(error)) => {
@@ -161,14 +162,14 @@ impl Arithmetic {
             let rows = if left.scalar { right.array.len() } else { left.array.len() };
             return Ok(new_null_array(&self.result, rows));
         }
-        // Null with anything is null, so a value beside a null is not brought to a type that may not hold it.
+        // The result is null where either operand is, so the cast of a value next to a null must not fail.
         let (l, r) = (left.null_where(right, &self.left)?, right.null_where(left, &self.right)?);
         let (left, right) = (l.cast(&self.left)?, r.cast(&self.right)?);
         if matches!(self.op, ArithmeticOp::Div | ArithmeticOp::Rem) && divides_by_float_zero(&left, &right) {
             return Err(ArrowError::DivideByZero.into());
         }
         let array = kernel(self.op, &left, &right)?;
-        // Arrow lets a sum have one digit more than its type.
+        // Arrow does not check that the result has no more digits than its type.
         match array.data_type() {
             DataType::Decimal128(precision, _) => {
                 array.as_primitive::<Decimal128Type>().validate_decimal_precision(*precision)?;
@@ -195,7 +196,7 @@ fn kernel(op: ArithmeticOp, left: &Value, right: &Value) -> Result<ArrayRef> {
     }?)
 }
 
-/// The types to which both operands are brought.
+/// The types that the operands are cast to before the kernel runs.
 fn operand_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -> Option<(DataType, DataType)> {
     use DataType::*;
     let same = |data_type: DataType| Some((data_type.clone(), data_type));
@@ -228,7 +229,7 @@ fn operand_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span
     }
 }
 
-/// The same for dates, times and spans of time.
+/// [`operand_types`] for dates, times, durations and intervals.
 fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -> Option<(DataType, DataType)> {
     use ArithmeticOp::{Add, Mul, Sub};
     use DataType::*;
@@ -255,7 +256,7 @@ fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -
             let unit = finer(date_unit(left), *span);
             Some((Timestamp(unit, None), Duration(unit)))
         }
-        // A date in milliseconds may be no midnight.
+        // Date64 is not included: its milliseconds may lie within a day.
         (Add | Sub, Date32, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
         (Add | Sub, Date32 | Date64, Interval(_)) => {
             Some((Timestamp(finer(date_unit(left), span.unit()), None), right.clone()))
@@ -281,11 +282,12 @@ fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -
     }
 }
 
-/// A timestamp whose zone, if any, Arrow reads: another zone is the same instant.
+/// A timestamp type. With `zoned` its zone is UTC, since an instant has the same value in every zone.
 fn instant(unit: TimeUnit, zoned: bool) -> DataType {
     DataType::Timestamp(unit, zoned.then(|| offset_zone("UTC")))
 }
 
+/// The unit of the timestamps that hold the values of a date or timestamp type.
 fn date_unit(data_type: &DataType) -> TimeUnit {
     match data_type {
         DataType::Timestamp(unit, _) => *unit,
@@ -294,7 +296,7 @@ fn date_unit(data_type: &DataType) -> TimeUnit {
     }
 }
 
-/// True if a row divides a float by zero, for which Arrow's kernel gives an infinity or NaN.
+/// True if a row divides a float by zero, where Arrow's kernel would return an infinity or NaN instead of an error.
 fn divides_by_float_zero(left: &Value, right: &Value) -> bool {
     let Some(divisors) = right.array.as_primitive_opt::<Float64Type>() else { return false };
     if !divisors.values().contains(&0.0) {

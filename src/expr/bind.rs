@@ -1,4 +1,4 @@
-//! Binding: names become columns, types are checked, and each operation is chosen.
+//! Binding an expression to two schemas: names become positions, types are checked, and each operation is fixed.
 
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::{DataType, SchemaRef};
@@ -6,7 +6,7 @@ use arrow_schema::{DataType, SchemaRef};
 use super::arithmetic::{self, Arithmetic, Negate, Span};
 use super::cast::Cast;
 use super::compare::Comparison;
-use super::constant::{self, Place};
+use super::constant::{self, Operation};
 use super::in_list::InList;
 use super::kind::{Kind, value_type};
 use super::literal::Literal;
@@ -17,7 +17,7 @@ use crate::columns::{names, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 
 impl Expr {
-    /// Checks the expression against the schemas of both sides and fixes how it is evaluated.
+    /// Checks the expression against the schemas of both sides and decides how each part is evaluated.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -27,19 +27,19 @@ impl Expr {
     /// let users = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, true)]));
     /// let events = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, true)]));
     /// let error = build("v").lt(probe("name")).bind(&users, &events).unwrap_err();
-    /// let text = "Plan error: build.v < probe.name compares Int64 with Utf8, which do not compare; cast one of them";
+    /// let text = "Plan error: build.v < probe.name compares Int64 with Utf8, which is not supported; cast one of them";
     /// assert_eq!(error.to_string(), text);
     /// ```
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) for a column that is not there or not unique, for operands whose types do
-    /// not compare or compute, for an expression that is not Boolean where it must be, and for a tree deeper than
+    /// [`Error::Plan`](crate::Error::Plan) if a column does not exist or its name is not unique, if an operation is not
+    /// supported for the types of its operands, if a condition is not Boolean, and if the tree is deeper than
     /// [`MAX_DEPTH`].
     pub fn bind(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<Predicate> {
         let depth = self.depth();
         if depth > MAX_DEPTH {
             return plan_err!(
-                "the predicate has {depth} levels, at most {MAX_DEPTH} are supported; use fewer in each other"
+                "the condition has {depth} levels, at most {MAX_DEPTH} are supported; nest it less deeply"
             );
         }
         let mut binder = Binder { build, probe, columns: Vec::new(), types: Vec::new(), steps: Vec::new() };
@@ -49,34 +49,34 @@ impl Expr {
     }
 }
 
-/// What is still to be bound, in the order of the steps.
+/// What is still to be bound.
 enum Task<'a> {
-    /// An expression with its operands.
+    /// An expression whose operands are not bound yet.
     Visit(&'a Expr),
-    /// The expression whose operands are bound.
+    /// An expression whose operands are bound.
     Finish(&'a Expr),
-    /// A comparison of the last two operands, for an expression that holds it.
+    /// A comparison of the last two operands, as a part of `BETWEEN` or `IN`.
     Compare(&'a Expr, CompareOp),
-    /// The last operand must be a condition.
+    /// Checks that the last operand is a condition.
     Condition(&'a Expr),
-    /// AND, or else OR, of the last two conditions.
-    Combine {
-        is_and: bool,
-    },
+    /// Combines the last two conditions by AND, or by OR.
+    Combine { is_and: bool },
+    /// The lower end of `BETWEEN`.
     AtLeast(&'a Expr),
-    /// The constants of a list, after its value.
+    /// The constants of a list.
     Among(&'a Expr, &'a [Expr]),
-    /// An item of a list that is no constant.
+    /// A further item of a list, which is not a constant.
     OrEquals(&'a Expr),
-    Listed,
+    /// The end of a list.
+    DropValue,
 }
 
-/// An operand that is bound.
+/// A bound operand.
 struct Operand<'a> {
     data_type: DataType,
-    /// A constant, whose step is written once it is known what it stands beside.
+    /// For a constant: its value. Its step is a placeholder until the type of the other operand is known.
     literal: Option<&'a Literal>,
-    /// Its first step.
+    /// The position of its first step.
     from: usize,
 }
 
@@ -89,7 +89,8 @@ struct Binder<'a> {
 }
 
 impl Binder<'_> {
-    /// Writes the steps of a condition. The tasks are a list and not calls, so that depth costs no stack.
+    /// Writes the steps of a condition. Uses a list of tasks instead of recursion, so that a deep condition needs no
+    /// more of the stack than a flat one.
     fn bind(&mut self, root: &Expr) -> Result<()> {
         let mut tasks = vec![Task::Condition(root), Task::Visit(root)];
         let mut operands: Vec<Operand<'_>> = Vec::new();
@@ -102,7 +103,7 @@ impl Binder<'_> {
                 Task::Finish(expr) => self.finish(expr, &mut operands)?,
                 Task::Compare(expr, op) => {
                     let [mut left, mut right] = last(&mut operands)?;
-                    self.pair(expr, &mut left, &mut right, Place::Compared)?;
+                    self.type_constants(expr, &mut left, &mut right, Operation::Comparison)?;
                     let comparison = comparison(expr, &left, &right)?;
                     self.result(left.from, Step::Compare { op, comparison }, DataType::Boolean)
                 }
@@ -117,7 +118,7 @@ impl Binder<'_> {
                 }
                 Task::AtLeast(expr) => {
                     let [value, mut low] = last(&mut operands)?;
-                    self.settle(expr, &mut low, Some(&value.data_type), Place::Compared)?;
+                    self.type_constant(expr, &mut low, Some(&value.data_type), Operation::Comparison)?;
                     let step = Step::AtLeast(comparison(expr, &value, &low)?);
                     operands.push(value);
                     self.result(low.from, step, DataType::Boolean)
@@ -139,9 +140,9 @@ impl Binder<'_> {
                     operands.push(value);
                     self.result(found.from, step, DataType::Boolean)
                 }
-                Task::Listed => {
+                Task::DropValue => {
                     let [value, _] = last(&mut operands)?;
-                    self.result(value.from, Step::Listed, DataType::Boolean)
+                    self.result(value.from, Step::DropValue, DataType::Boolean)
                 }
             };
             operands.push(operand);
@@ -149,7 +150,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// A column or constant; other expressions leave their tasks, the last one first.
+    /// Binds a column or a constant at once. For any other expression, adds its tasks, the first one last.
     fn visit<'e>(&mut self, expr: &'e Expr, tasks: &mut Vec<Task<'e>>) -> Result<Option<Operand<'e>>> {
         let mut all = Vec::new();
         match expr {
@@ -174,7 +175,7 @@ impl Binder<'_> {
             Expr::Not(inner) | Expr::IsTrue(inner) | Expr::IsFalse(inner) => {
                 all.extend([Task::Visit(inner), Task::Condition(inner), Task::Finish(expr)]);
             }
-            // A constant takes on a type beside each of the others.
+            // A constant value takes the type of each end, which may differ, so it is bound once for each.
             Expr::Between { value, low, high } if matches!(**value, Expr::Literal(_)) => {
                 all.extend([Task::Visit(value), Task::Visit(low), Task::Compare(expr, CompareOp::Ge)]);
                 all.extend([Task::Visit(value), Task::Visit(high), Task::Compare(expr, CompareOp::Le)]);
@@ -197,7 +198,7 @@ impl Binder<'_> {
                 let others: Vec<_> = list.iter().filter(|item| !matches!(item, Expr::Literal(_))).collect();
                 others.iter().for_each(|item| all.extend([Task::Visit(item), Task::OrEquals(expr)]));
                 if !list.is_empty() {
-                    all.push(Task::Listed);
+                    all.push(Task::DropValue);
                 }
             }
             _ => {
@@ -209,28 +210,28 @@ impl Binder<'_> {
         Ok(None)
     }
 
-    /// The step of an expression itself.
+    /// Writes the step of an expression after those of its operands.
     fn finish<'e>(&mut self, expr: &'e Expr, operands: &mut Vec<Operand<'e>>) -> Result<Operand<'e>> {
         let (from, step) = match expr {
             Expr::Compare { op, .. } => {
                 let [mut left, mut right] = last(operands)?;
-                self.pair(expr, &mut left, &mut right, Place::Compared)?;
+                self.type_constants(expr, &mut left, &mut right, Operation::Comparison)?;
                 (left.from, Step::Compare { op: *op, comparison: comparison(expr, &left, &right)? })
             }
             Expr::Between { .. } => {
                 let [value, _, mut high] = last(operands)?;
-                self.settle(expr, &mut high, Some(&value.data_type), Place::Compared)?;
+                self.type_constant(expr, &mut high, Some(&value.data_type), Operation::Comparison)?;
                 (value.from, Step::AndAtMost(comparison(expr, &value, &high)?))
             }
             Expr::Arithmetic { op, left: l, right: r } => {
                 let [mut left, mut right] = last(operands)?;
-                self.pair(expr, &mut left, &mut right, Place::Computed(*op))?;
+                self.type_constants(expr, &mut left, &mut right, Operation::Arithmetic(*op))?;
                 let (step, data_type) = arithmetic(expr, *op, (l, &left), (r, &right))?;
                 return Ok(self.result(left.from, Step::Arithmetic(step), data_type));
             }
             Expr::Negate(_) => {
                 let [mut value] = last(operands)?;
-                self.settle(expr, &mut value, None, Place::Compared)?;
+                self.type_constant(expr, &mut value, None, Operation::Comparison)?;
                 let Some(negate) = Negate::of(value_type(&value.data_type), expr) else {
                     let message = format!(
                         "{expr} needs the negative of {}, which is not supported",
@@ -244,7 +245,7 @@ impl Binder<'_> {
             }
             Expr::Cast { to, or_null, .. } => {
                 let [mut value] = last(operands)?;
-                self.settle(expr, &mut value, None, Place::Compared)?;
+                self.type_constant(expr, &mut value, None, Operation::Comparison)?;
                 let cast = Cast::new(value_type(&value.data_type), to, *or_null, expr).map_err(|reason| {
                     refused(expr, format!("{expr} casts {} to {to}, {reason}", value.data_type, expr = expr.short()))
                 })?;
@@ -253,10 +254,10 @@ impl Binder<'_> {
             Expr::Like { ignore_case, .. } => {
                 let [mut value, mut pattern] = last(operands)?;
                 for operand in [&mut value, &mut pattern] {
-                    self.settle(expr, operand, None, Place::Compared)?;
+                    self.type_constant(expr, operand, None, Operation::Comparison)?;
                     if !matches!(Kind::of(value_type(&operand.data_type)), Kind::Text | Kind::Null) {
                         let message =
-                            format!("{expr} matches text, {} was found", operand.data_type, expr = expr.short());
+                            format!("{expr} needs text, but found {}", operand.data_type, expr = expr.short());
                         return Err(refused(expr, message));
                     }
                 }
@@ -264,7 +265,7 @@ impl Binder<'_> {
             }
             _ => {
                 let [mut value] = last(operands)?;
-                self.settle(expr, &mut value, None, Place::Compared)?;
+                self.type_constant(expr, &mut value, None, Operation::Comparison)?;
                 let step = match expr {
                     Expr::Not(_) => Step::Not,
                     Expr::IsTrue(_) => Step::Is(true),
@@ -277,7 +278,7 @@ impl Binder<'_> {
         Ok(self.result(from, step, DataType::Boolean))
     }
 
-    /// Writes a step over operands that begin at `from`.
+    /// Writes a step whose operands begin at the step `from`.
     fn result<'e>(&mut self, from: usize, step: Step, data_type: DataType) -> Operand<'e> {
         self.steps.push(step);
         Operand { data_type, literal: None, from }
@@ -288,11 +289,17 @@ impl Binder<'_> {
         self.result(self.steps.len(), Step::Constant(array), data_type)
     }
 
-    /// Writes a constant, by itself or as it is beside a value of type `other`.
-    fn settle(&mut self, expr: &Expr, operand: &mut Operand<'_>, other: Option<&DataType>, place: Place) -> Result<()> {
+    /// Writes the step of a constant, converted for an operand of type `other` if there is one.
+    fn type_constant(
+        &mut self,
+        expr: &Expr,
+        operand: &mut Operand<'_>,
+        other: Option<&DataType>,
+        operation: Operation,
+    ) -> Result<()> {
         let Some(literal) = operand.literal.take() else { return Ok(()) };
         let array = match other {
-            Some(other) => located(constant::beside(literal, value_type(other), place), expr.at())?,
+            Some(other) => located(constant::convert(literal, value_type(other), operation), expr.at())?,
             None => literal.to_array()?,
         };
         operand.data_type = array.data_type().clone();
@@ -300,19 +307,25 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Two operands, of which a constant takes on the type of the other one; of two constants the left one does.
-    fn pair(&mut self, expr: &Expr, left: &mut Operand<'_>, right: &mut Operand<'_>, place: Place) -> Result<()> {
+    /// Converts a constant for the type of the other operand. Of two constants, the left one is converted.
+    fn type_constants(
+        &mut self,
+        expr: &Expr,
+        left: &mut Operand<'_>,
+        right: &mut Operand<'_>,
+        operation: Operation,
+    ) -> Result<()> {
         if left.literal.is_some() {
-            self.settle(expr, right, None, place)?;
-            self.settle(expr, left, Some(&right.data_type), place)
+            self.type_constant(expr, right, None, operation)?;
+            self.type_constant(expr, left, Some(&right.data_type), operation)
         } else {
-            self.settle(expr, right, Some(&left.data_type), place)
+            self.type_constant(expr, right, Some(&left.data_type), operation)
         }
     }
 
-    /// An operand where a condition must stand, as a plain Boolean.
+    /// Checks that an operand is a condition, and brings it to a plain Boolean array.
     fn condition<'e>(&mut self, expr: &Expr, mut operand: Operand<'e>) -> Result<Operand<'e>> {
-        self.settle(expr, &mut operand, None, Place::Compared)?;
+        self.type_constant(expr, &mut operand, None, Operation::Comparison)?;
         match (&operand.data_type, Kind::of(value_type(&operand.data_type))) {
             (DataType::Boolean, _) => Ok(operand),
             (_, Kind::Boolean | Kind::Null) => Ok(self.result(operand.from, Step::Boolean, DataType::Boolean)),
@@ -354,7 +367,7 @@ impl Binder<'_> {
         if side == Side::Build { self.build } else { self.probe }
     }
 
-    /// The side that alone has a column of this name.
+    /// The only side that has a column of this name.
     fn side_of(&self, id: &ColumnId) -> Result<Side> {
         let ColumnId::Name(name) = id else { return plan_err!("a column by position needs its side, build or probe") };
         let has = |schema: &SchemaRef| schema.fields().iter().any(|field| field.name() == name);
@@ -367,7 +380,7 @@ impl Binder<'_> {
                 plan_err!("both sides have a column {name:?}; write {build} or {probe}")
             }
             (false, false) => plan_err!(
-                "no side has a column {name:?}; the columns of build are {}, those of probe {}",
+                "neither side has a column {name:?}; the build side has {}, the probe side {}",
                 names(self.build),
                 names(self.probe)
             ),
@@ -375,22 +388,22 @@ impl Binder<'_> {
     }
 }
 
-/// Takes the last operands out.
+/// Removes the last operands.
 fn last<'e, const N: usize>(operands: &mut Vec<Operand<'e>>) -> Result<[Operand<'e>; N]> {
     let at = operands.len().saturating_sub(N);
     match operands.split_off(at).try_into() {
         Ok(last) => Ok(last),
-        Err(_) => internal_err!("an expression lacks its operands"),
+        Err(_) => internal_err!("an operand of an expression is missing"),
     }
 }
 
-/// The constants of a list, as they are beside its value.
+/// The constants of a list, converted for the type of the value that is looked for.
 fn among(expr: &Expr, value: &Operand<'_>, list: &[Expr]) -> Result<InList> {
     let data_type = value_type(&value.data_type);
     let literals = list.iter().filter_map(|item| if let Expr::Literal(literal) = item { Some(literal) } else { None });
     let mut constants = Vec::new();
     for literal in literals {
-        let array = located(constant::beside(literal, data_type, Place::Compared), expr.at())?;
+        let array = located(constant::convert(literal, data_type, Operation::Comparison), expr.at())?;
         let item = Operand { data_type: array.data_type().clone(), literal: None, from: 0 };
         comparison(expr, value, &item)?;
         constants.push(array);
@@ -426,11 +439,11 @@ fn comparison(expr: &Expr, left: &Operand<'_>, right: &Operand<'_>) -> Result<Co
             (Kind::Text, _) | (_, Kind::Text) => constant::text_hint(expr, left, right),
             _ => "; cast one of them".to_owned(),
         };
-        refused(expr, format!("{expr} compares {left} with {right}, which do not compare{hint}", expr = expr.short()))
+        refused(expr, format!("{expr} compares {left} with {right}, which is not supported{hint}", expr = expr.short()))
     })
 }
 
-/// A plan error, with the place of the expression where it came from a text.
+/// A plan error, with the place of the expression in the SQL text that it was read from.
 fn refused(expr: &Expr, message: String) -> Error {
     match expr.at() {
         Some(at) => at.error(message),

@@ -1,4 +1,4 @@
-//! Casts that were asked for.
+//! `CAST` and `TRY_CAST`.
 
 use arrow_arith::arity::unary;
 use arrow_array::cast::AsArray;
@@ -14,14 +14,14 @@ use super::tree::Expr;
 use super::type_name::is_cast_target;
 use crate::error::{Error, Result};
 
-/// One cast between two types, chosen once at bind.
+/// A cast between two types, decided once when an expression is bound.
 #[derive(Debug)]
 pub(super) struct Cast {
-    /// What is done to the value one after the other.
+    /// The conversions, one after the other.
     steps: Vec<Step>,
-    /// Null instead of an error.
+    /// Whether a value that does not fit becomes null rather than an error.
     or_null: bool,
-    /// For errors.
+    /// The cast as SQL text, for error messages.
     text: String,
 }
 
@@ -29,10 +29,10 @@ pub(super) struct Cast {
 enum Step {
     /// Arrow's own cast.
     To(DataType),
-    /// A count of units becomes that of a unit so many times as long, downwards also before 1970, where Arrow goes
-    /// towards zero.
+    /// Converts a count of units to a unit that is so many times as long. Rounds down, also before 1970, where Arrow
+    /// rounds towards zero.
     Floor(i64, DataType),
-    /// Text is read as constants are.
+    /// Reads text by the rules for constants.
     Read(DataType),
 }
 
@@ -40,19 +40,19 @@ enum Step {
 const DAY: i64 = 86_400_000;
 
 impl Cast {
-    /// The cast, or why there is none.
+    /// The cast, or the reason why it is not supported.
     pub(super) fn new(from: &DataType, to: &DataType, or_null: bool, expr: &Expr) -> Result<Cast, String> {
         use DataType::{Date32, Date64, Timestamp};
         if !is_cast_target(to) {
-            return Err("which values are not cast to".to_owned());
+            return Err("which is not supported".to_owned());
         }
-        // Arrow reads offsets only.
+        // Arrow is built without a time zone database, so it only reads fixed offsets.
         let local = |data_type: &DataType| match data_type {
             Timestamp(_, Some(zone)) => has_offset(zone),
             _ => true,
         };
         if !local(to) && !matches!(from, Timestamp(_, Some(_))) {
-            return Err("which needs a database of time zones; cast to UTC".to_owned());
+            return Err("which needs a time zone database; cast to UTC instead".to_owned());
         }
         if let (Timestamp(_, Some(zone)), false) = (from, matches!(to, Timestamp(..)) || to.is_integer())
             && !local(from)
@@ -74,14 +74,14 @@ impl Cast {
         match (&from, to) {
             _ if Kind::of(&from) == Kind::Text && text::reads(to) => steps.push(Step::Read(to.clone())),
             (Date64, Date32) => steps.push(Step::Floor(DAY, Date32)),
-            // Another name of a zone changes no value.
+            // A timestamp with a zone stores an instant, so another zone leaves the value as it is.
             (Timestamp(_, Some(_)), Timestamp(..)) => steps.push(Step::To(to.clone())),
             (_, Timestamp(unit, Some(zone))) => {
                 steps.extend([Step::To(Timestamp(*unit, Some(offset_zone(zone)))), Step::To(to.clone())]);
             }
             (Timestamp(unit, zone), _) => {
                 steps.push(Step::To(Timestamp(*unit, zone.as_deref().map(offset_zone))));
-                // A date is a whole day.
+                // Date64 counts milliseconds; by way of Date32 the time of day is dropped.
                 if *to == Date64 {
                     steps.push(Step::To(Date32));
                 }
@@ -89,10 +89,10 @@ impl Cast {
             }
             _ => steps.push(Step::To(to.clone())),
         }
-        // Arrow itself says which types it casts.
+        // Whether Arrow supports the cast is found out by casting an empty array.
         let mut sample = new_empty_array(&from);
         for step in &steps {
-            sample = step.apply(&sample, or_null).map_err(|_| "which is no cast".to_owned())?;
+            sample = step.apply(&sample, or_null).map_err(|_| "which is not supported".to_owned())?;
         }
         Ok(Cast { steps, or_null, text: expr.short() })
     }

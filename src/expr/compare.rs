@@ -18,7 +18,7 @@ use super::kind::{Kind, scale, value_type};
 use super::tree::CompareOp;
 use crate::error::{Result, internal_err};
 
-/// Rows of an operand: one per pair, or one for all of them.
+/// The rows of an operand: one per pair, or, for a `scalar`, one that holds for all pairs.
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) array: ArrayRef,
@@ -32,7 +32,7 @@ impl Datum for Value {
 }
 
 impl Value {
-    /// The same rows as a plain array of `data_type`; an error where a value does not fit.
+    /// The same rows as an array of `data_type`; an error if a value does not fit.
     pub(super) fn cast(&self, data_type: &DataType) -> Result<Value> {
         if self.array.data_type() == data_type {
             return Ok(Value { array: self.array.clone(), scalar: self.scalar });
@@ -40,7 +40,8 @@ impl Value {
         let options = CastOptions { safe: false, ..Default::default() };
         let plain = value_type(self.array.data_type());
         let text = |data_type: &DataType| matches!(Kind::of(data_type), Kind::Text | Kind::Binary);
-        // A dictionary may hold values that no row has and that do not fit; another layout of text fits whatever it holds.
+        // A dictionary may hold values that no row uses, and these must not fail the cast, so it is expanded first.
+        // Between layouts of text or bytes no value can fail.
         let array = match text(plain) && text(data_type) {
             true => self.array.clone(),
             false => cast_with_options(&self.array, plain, &options)?,
@@ -48,7 +49,8 @@ impl Value {
         Ok(Value { array: cast_with_options(&array, data_type, &options)?, scalar: self.scalar })
     }
 
-    /// The value, null where `other` is, if it is to become another type. Neither is null in all rows.
+    /// The value with nulls added where `other` is null, if it has to be cast to `data_type`: what is next to a null
+    /// must not fail that cast. Neither operand is null in all rows.
     pub(super) fn null_where(&self, other: &Value, data_type: &DataType) -> Result<Value> {
         let plain = value_type(self.array.data_type());
         let nulls = other.array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
@@ -67,38 +69,38 @@ impl Value {
         self.array.logical_null_count() == self.array.len()
     }
 
-    /// True if the one value for all rows is null.
+    /// True if there is one value for all rows, and it is null.
     fn is_null_scalar(&self) -> bool {
         self.scalar && self.array.logical_null_count() == 1
     }
 
-    /// How far to move in the array from one row to the next.
+    /// The distance in the array from one row to the next.
     fn step(&self) -> usize {
         usize::from(!self.scalar)
     }
 }
 
-/// How two types compare, chosen once at bind.
+/// How two types are compared, decided once when an expression is bound.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Comparison {
     /// One operand is always null, and so is the result.
     Null,
-    /// Arrow's kernel, after a cast to the type given; without one also over dictionaries.
+    /// Arrow's kernel, after a cast of the sides that have a type here. It reads dictionaries as they are.
     Arrow { left: Option<DataType>, right: Option<DataType> },
-    /// Arrow's kernel on floats of this type, once NaN and zero have one form each.
+    /// Arrow's kernel on floats of this type, after all NaNs are made the same, and -0.0 is made 0.0.
     Float(DataType),
-    /// Whole numbers over powers of ten, the scales given; `wide` for 256 bits.
+    /// Whole numbers divided by ten to the power of `left` and `right`; `wide` if they need 256 bits.
     Scaled { left: i8, right: i8, wide: bool },
     /// A 64-bit integer on the left, a float on the right.
     IntegerFloat,
-    /// The other way round.
+    /// A float on the left, a 64-bit integer on the right.
     FloatInteger,
-    /// Dates, which are their midnight: both cast to timestamps, then compared as those.
+    /// Dates, as the timestamps of their midnight: both sides are cast, then compared.
     Dates { left: DataType, right: DataType, then: Box<Comparison> },
 }
 
 impl Comparison {
-    /// The way to compare two types, if they compare.
+    /// How to compare two types, if that is supported.
     pub(super) fn between(left: &DataType, right: &DataType) -> Option<Comparison> {
         let (l, r) = (value_type(left), value_type(right));
         let plain = |to: DataType| Comparison::Arrow { left: Some(to.clone()), right: Some(to) };
@@ -142,10 +144,10 @@ impl Comparison {
         })
     }
 
-    /// Compares row by row: one row if both operands are one for all, else `rows`.
+    /// Compares row by row. The result has one row if both operands hold for all pairs, else `rows`.
     pub(super) fn evaluate(&self, op: CompareOp, left: &Value, right: &Value, rows: usize) -> Result<BooleanArray> {
         if left.scalar && right.scalar {
-            // Arrow's kernels panic on two scalars of which one is a dictionary.
+            // Arrow's kernels panic on two scalars if one of them is a dictionary.
             let one_row = |value: &Value| Value { array: value.array.clone(), scalar: false };
             return self.evaluate(op, &one_row(left), &one_row(right), 1);
         }
@@ -195,7 +197,8 @@ impl Comparison {
     }
 }
 
-/// The cast that an encoded operand needs: Arrow's kernels read one dictionary, not a run or a dictionary of another.
+/// The type to cast an encoded operand to, if it needs a cast: Arrow's kernels read plain dictionaries, but neither
+/// run-end encoding nor a dictionary whose values are encoded again.
 fn unless_arrow_reads(data_type: &DataType) -> Option<DataType> {
     let plain = value_type(data_type);
     match data_type {
@@ -204,7 +207,7 @@ fn unless_arrow_reads(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// The smallest of the 64-bit integers that holds every value of both integer types.
+/// The 64-bit integer type that holds every value of both integer types, if there is one.
 fn common_integer(left: &DataType, right: &DataType) -> Option<DataType> {
     if !left.is_integer() || !right.is_integer() {
         None
@@ -215,12 +218,12 @@ fn common_integer(left: &DataType, right: &DataType) -> Option<DataType> {
     }
 }
 
-/// True for integers that float64 does not hold exactly.
+/// True for integer types with values that Float64 cannot hold exactly.
 fn is_long(integer: &DataType) -> bool {
     integer.primitive_width() == Some(8)
 }
 
-/// The timestamp type that holds every date of a type.
+/// The timestamp type that holds the midnight of every date of a type.
 fn midnight(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Date32 => DataType::Timestamp(TimeUnit::Second, None),
@@ -234,7 +237,7 @@ fn scaled(left: &DataType, right: &DataType) -> Comparison {
     Comparison::Scaled { left: scale(left), right: scale(right), wide }
 }
 
-/// Both null, or neither and equal.
+/// `IS NOT DISTINCT FROM`: true if both are null, or if neither is and they are equal.
 fn not_distinct(equal: &BooleanArray, left: &Value, right: &Value) -> Result<BooleanArray> {
     let equal = match equal.nulls() {
         Some(valid) => equal.values() & valid.inner(),
@@ -253,7 +256,9 @@ fn not_distinct(equal: &BooleanArray, left: &Value, right: &Value) -> Result<Boo
 
 fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArray> {
     Ok(match op {
-        CompareOp::Distinct | CompareOp::NotDistinct => return internal_err!("{op} is made of = and IS NULL"),
+        CompareOp::Distinct | CompareOp::NotDistinct => {
+            return internal_err!("{op} has no kernel; it is computed from = and IS NULL");
+        }
         CompareOp::Eq => cmp::eq(left, right),
         CompareOp::Ne => cmp::neq(left, right),
         CompareOp::Lt => cmp::lt(left, right),
@@ -263,7 +268,7 @@ fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArr
     }?)
 }
 
-/// Floats whose total order is the order of our semantics: one NaN, above all numbers, and one zero.
+/// The floats with one form of NaN and one of zero, so that Arrow's total order is the order of our semantics.
 pub(super) fn canonical(value: &Value, to: &DataType) -> Result<Value> {
     let floats = value.cast(to)?;
     // Adding +0.0 turns -0.0 into 0.0 and changes nothing else.
@@ -299,7 +304,7 @@ fn whole_numbers(value: &Value) -> Result<Vec<i128>> {
     })
 }
 
-/// Like [`whole_numbers`], of decimals of 256 bits too.
+/// Like [`whole_numbers`], but in 256 bits, for Decimal256 as well.
 fn wide_numbers(value: &Value) -> Result<Vec<i256>> {
     let value = value.cast(value_type(value.array.data_type()))?;
     match value.array.as_primitive_opt::<Decimal256Type>() {
@@ -314,7 +319,7 @@ macro_rules! scaled_order {
         fn $name(left: i8, right: i8) -> impl Fn($native, $native) -> Ordering {
             let difference = i16::from(left) - i16::from(right);
             let factor: Option<$native> = <$native>::checked_pow($ten, u32::from(difference.unsigned_abs()));
-            // A number too large to bring to the finer scale is beyond every number of that scale.
+            // A number that overflows at the finer scale is beyond every number of that scale, so its sign decides.
             let order = move |coarse: $native, fine: $native| match factor.and_then(|f| coarse.checked_mul(f)) {
                 Some(coarse) => coarse.cmp(&fine),
                 None if coarse == $zero => coarse.cmp(&fine),
@@ -327,17 +332,17 @@ macro_rules! scaled_order {
 scaled_order!(scaled_order_128, i128, 10, 0);
 scaled_order!(scaled_order_256, i256, i256::from(10i64), i256::ZERO);
 
-/// The order of a 64-bit integer and a float by value, NaN above all.
+/// The order of a 64-bit integer and a float by value; NaN is greater than every number.
 fn integer_float_order(integer: i128, float: f64) -> Ordering {
     if float.is_nan() {
         return Ordering::Less;
     }
-    // Saturates far beyond 64 bits, which keeps the order.
+    // The cast saturates far beyond 64 bits, which does not change the order.
     let whole = float as i128;
     integer.cmp(&whole).then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// Tests the order of each pair of rows.
+/// Evaluates a comparison from the order of each pair of rows.
 fn by_order(
     op: CompareOp,
     len: usize,
@@ -345,7 +350,7 @@ fn by_order(
     right: &Value,
     order: impl Fn(usize, usize) -> Ordering,
 ) -> BooleanArray {
-    // One bit per order that passes: less, equal, greater.
+    // Bit 0 is set if "less" passes, bit 1 for "equal", bit 2 for "greater".
     let passing = match op {
         CompareOp::Lt => 0b001,
         CompareOp::Eq | CompareOp::NotDistinct => 0b010,
@@ -359,7 +364,7 @@ fn by_order(
         let order = order(row * step_left, row * step_right);
         (passing >> (order as i8 + 1)) & 1 == 1
     });
-    // A scalar is not null here and has no say.
+    // A null scalar was handled before, so a scalar adds no nulls here.
     let nulls = |value: &Value| if value.scalar && len != 1 { None } else { value.array.logical_nulls() };
     BooleanArray::new(values, NullBuffer::union(nulls(left).as_ref(), nulls(right).as_ref()))
 }

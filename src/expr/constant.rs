@@ -1,4 +1,4 @@
-//! How a constant takes on the type of what it stands beside: one rule for comparisons, `IN`, `BETWEEN` and arithmetic.
+//! How a constant takes the type of the other operand: one rule for comparisons, `IN`, `BETWEEN` and arithmetic.
 
 use std::sync::Arc;
 
@@ -16,32 +16,33 @@ use crate::error::{Error, Result, plan_err};
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400 * NANOS;
 
-/// What is done with a constant and the value beside it.
+/// The operation that a constant is an operand of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    Compared,
-    Computed(ArithmeticOp),
+pub(super) enum Operation {
+    Comparison,
+    Arithmetic(ArithmeticOp),
 }
 
-/// One row of type `other` if that type holds the value exactly, else of a type in which it keeps its value.
+/// The constant as one row, of the type `other` of the other operand if that type holds its value exactly, else of a
+/// type that does.
 ///
-/// Beside a float a decimal is the nearest value of that type, since `0.1` has no exact one; beside a decimal a float is
-/// the decimal that it prints as.
-pub(super) fn beside(literal: &Literal, other: &DataType, place: Place) -> Result<ArrayRef> {
-    let taken_on = match place {
-        Place::Computed(op) => computed(literal, other, op)?,
-        Place::Compared => None,
+/// Next to a float, a decimal becomes the nearest float, since most decimals, such as `0.1`, have no exact one. Next to
+/// a decimal, a float becomes the decimal that it is printed as.
+pub(super) fn convert(literal: &Literal, other: &DataType, operation: Operation) -> Result<ArrayRef> {
+    let for_arithmetic = match operation {
+        Operation::Arithmetic(op) => computed(literal, other, op)?,
+        Operation::Comparison => None,
     };
-    match taken_on.map_or_else(|| compared(literal, other), |array| Ok(Some(array)))? {
+    match for_arithmetic.map_or_else(|| compared(literal, other), |array| Ok(Some(array)))? {
         Some(array) => Ok(array),
         None => literal.to_array(),
     }
 }
 
-/// Where arithmetic needs more than the value: its result depends on the types.
+/// What differs for arithmetic, whose result depends on the types of the operands as well as on their values.
 fn computed(literal: &Literal, other: &DataType, op: ArithmeticOp) -> Result<Option<ArrayRef>> {
     Ok(match (literal, Kind::of(other)) {
-        // A number with a point or an exponent never becomes an integer: `/ 2.0` is no integer division.
+        // A number with a decimal point or an exponent never becomes an integer, since `/ 2.0` must not truncate.
         (Literal::Float(_), Kind::Number) if other.is_integer() => Some(literal.to_array()?),
         (Literal::Decimal { value, scale }, Kind::Number) if other.is_integer() => Some(shortest(*value, *scale)?),
         (Literal::Integer(value), Kind::Number) if !other.is_integer() => {
@@ -52,7 +53,7 @@ fn computed(literal: &Literal, other: &DataType, op: ArithmeticOp) -> Result<Opt
             let (digits, scale) = printed(literal, *value, other)?;
             Some(operand(digits, scale, other, op)?)
         }
-        // A span without months is a count of units where days are 24 hours, which is much the quicker kernel.
+        // Where days have 24 hours, an interval without months is a duration, for which Arrow has a much faster kernel.
         (Literal::Interval { days, .. }, Kind::Timestamp { .. }) if *days == 0 || has_fixed_days(other) => {
             Some(literal.as_duration().unwrap_or_else(|| literal.clone()).to_array()?)
         }
@@ -65,8 +66,8 @@ fn computed(literal: &Literal, other: &DataType, op: ArithmeticOp) -> Result<Opt
     })
 }
 
-/// A number beside a decimal in arithmetic: of that type where its digits fit, which keeps the scale of a quotient. The
-/// scales of factors add up, so a factor has no more digits than it needs.
+/// A number next to a decimal in arithmetic. It takes that decimal type if its digits fit, which keeps the scale of a
+/// quotient. Multiplication adds the scales up, so a factor has no more digits than it needs.
 fn operand(value: i256, from: i8, other: &DataType, op: ArithmeticOp) -> Result<ArrayRef> {
     let (DataType::Decimal32(precision, _)
     | DataType::Decimal64(precision, _)
@@ -82,7 +83,7 @@ fn operand(value: i256, from: i8, other: &DataType, op: ArithmeticOp) -> Result<
     }
 }
 
-/// A decimal of no more precision than its digits need.
+/// A decimal with no more precision than its digits need.
 fn shortest(value: i256, scale: i8) -> Result<ArrayRef> {
     let Some(value) = (if scale < 0 { rescaled_value(value, scale, 0) } else { Some(value) }) else {
         return decimal(value, scale);
@@ -98,7 +99,7 @@ fn shortest(value: i256, scale: i8) -> Result<ArrayRef> {
     stored(value, &data_type).map_or_else(|| decimal(value, scale), Ok)
 }
 
-/// Decimal digits of a whole number, none of zero.
+/// The number of decimal digits of a whole number; zero has none.
 fn digits(value: i256) -> u32 {
     let ten = i256::from(10i64);
     let (mut rest, mut digits) = (value, 0);
@@ -109,6 +110,7 @@ fn digits(value: i256) -> u32 {
     digits
 }
 
+/// What holds for comparisons, and for arithmetic unless [`computed`] differs.
 fn compared(literal: &Literal, other: &DataType) -> Result<Option<ArrayRef>> {
     Ok(match (literal, Kind::of(other)) {
         (Literal::Integer(value), Kind::Number) => rescaled(i256::from_i128(*value), 0, other),
@@ -135,7 +137,7 @@ fn compared(literal: &Literal, other: &DataType) -> Result<Option<ArrayRef>> {
             exact.then(|| Arc::new(Float32Array::from(vec![single])) as ArrayRef)
         }
         (Literal::Text(_), Kind::Text) | (Literal::Binary(_), Kind::Binary) => {
-            // A FixedSizeBinary of another length is refused here and compared as it is.
+            // Bytes that are not as long as a FixedSizeBinary do not fit it; they are compared as Binary.
             cast_with_options(&literal.to_array()?, other, &strict()).ok()
         }
         (Literal::Date(days), Kind::Date64) => stored(i256::from(i64::from(*days) * 86_400_000), other),
@@ -154,9 +156,11 @@ fn compared(literal: &Literal, other: &DataType) -> Result<Option<ArrayRef>> {
         }
         (Literal::Interval { .. }, Kind::Duration) => {
             let Some(duration) = literal.as_duration() else {
-                return plan_err!("{literal} has months, which have no fixed length, but stands beside {other}");
+                return plan_err!(
+                    "{literal} has months, which have no fixed length, so it cannot be compared with {other}"
+                );
             };
-            return beside(&duration, other, Place::Compared).map(Some);
+            return convert(&duration, other, Operation::Comparison).map(Some);
         }
         (Literal::Timestamp { value, unit, zone }, Kind::Timestamp { zoned }) if zoned == zone.is_some() => {
             rescaled(i256::from(*value), unit_scale(*unit), other)
@@ -185,11 +189,11 @@ fn nearest(text: &str, data_type: &DataType) -> Result<Option<ArrayRef>> {
     }))
 }
 
-/// A float as digits and scale, beside a decimal.
+/// A float as the digits and scale of a decimal, for an operand of the decimal type `other`.
 fn printed(literal: &Literal, value: f64, other: &DataType) -> Result<(i256, i8)> {
     match shortest_decimal(value) {
         Some(printed) => Ok(printed),
-        None => plan_err!("the literal {literal} is no decimal, but stands beside {other}"),
+        None => plan_err!("the literal {literal} has no decimal value, so it cannot be used with {other}"),
     }
 }
 
@@ -225,7 +229,7 @@ fn rescaled_value(value: i256, from: i8, to: i8) -> Option<i256> {
     (remainder == i256::ZERO).then_some(quotient)
 }
 
-/// How to write the text that a comparison has beside another type.
+/// How to write a constant that is compared with the type of the other operand and was given as text.
 pub(super) fn text_hint(expr: &Expr, left: &DataType, right: &DataType) -> String {
     let other = if Kind::of(value_type(left)) == Kind::Text { value_type(right) } else { value_type(left) };
     let texts = expr.children().into_iter().filter_map(|child| match child {

@@ -1,4 +1,4 @@
-//! Expressions as SQL text that reads as the same expression, with only the parentheses that are needed.
+//! Expressions as SQL text, with only the parentheses that are needed. Reading the text gives the same expression.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -36,14 +36,14 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// True for a name that reads as one word without quotes.
+/// True for a name that can be written without quotes.
 fn is_plain(name: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     name.chars().all(word) && name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
 impl CompareOp {
-    /// With a blank on each side.
+    /// The operator with a space on each side.
     fn spaced(self) -> &'static str {
         match self {
             CompareOp::Eq => " = ",
@@ -65,7 +65,7 @@ impl Display for CompareOp {
 }
 
 impl ArithmeticOp {
-    /// With a blank on each side.
+    /// The operator with a space on each side.
     fn spaced(self) -> &'static str {
         match self {
             ArithmeticOp::Add => " + ",
@@ -83,7 +83,7 @@ impl Display for ArithmeticOp {
     }
 }
 
-// How tightly an expression binds; an operand that binds less than its place asks for gets parentheses.
+// How tightly an expression binds. An operand that binds less tightly than its operator requires gets parentheses.
 const OR: u8 = 1;
 const AND: u8 = 2;
 const NOT: u8 = 3;
@@ -94,7 +94,7 @@ const SIGN: u8 = 7;
 const ATOM: u8 = 8;
 
 fn binding(mut expr: &Expr) -> u8 {
-    // One operand prints as that operand.
+    // AND or OR of a single operand is written as that operand.
     while let Expr::And(all) | Expr::Or(all) = expr
         && let [one] = all.as_slice()
     {
@@ -114,18 +114,19 @@ fn binding(mut expr: &Expr) -> u8 {
     }
 }
 
-/// True where NOT is written inside: `x IS NOT NULL`.
+/// True for tests that have NOT inside, such as `x IS NOT NULL`.
 fn takes_not(expr: &Expr) -> bool {
     use Expr::*;
     matches!(expr, IsNull(_) | IsTrue(_) | IsFalse(_) | In { .. } | Between { .. } | Like { .. })
 }
 
-/// What is still to be written. A list and no calls, so that depth costs no stack.
+/// What is still to be written. These are kept in a list instead of recursing, so that a deep expression needs no more
+/// of the stack than a flat one.
 enum Piece<'a> {
     Text(&'static str),
-    /// An expression, in parentheses if it binds less tightly than this.
+    /// An expression, in parentheses if it binds less tightly than the number says.
     Operand(&'a Expr, u8),
-    /// Expressions with this before each of them.
+    /// Expressions, each of them preceded by a text.
     Rest(&'static str, &'a [Expr], u8),
     /// ` AS type)`
     Type(&'a DataType),
@@ -160,7 +161,7 @@ impl Display for Expr {
     }
 }
 
-/// Writes an expression without operands, or adds its pieces in their order.
+/// Writes an expression that has no operands; adds the pieces of any other one, in order.
 fn pieces<'a>(f: &mut Formatter<'_>, expr: &'a Expr, todo: &mut Vec<Piece<'a>>) -> fmt::Result {
     let list = |exprs: &'a [Expr], before, empty, at_least| match exprs {
         [] => vec![Text(empty)],
@@ -181,7 +182,7 @@ fn pieces<'a>(f: &mut Formatter<'_>, expr: &'a Expr, todo: &mut Vec<Piece<'a>>) 
         Expr::Or(any) => todo.extend(list(any, " OR ", "FALSE", AND)),
         Expr::Not(inner) if takes_not(inner) => test(inner, true, todo),
         Expr::Not(inner) => todo.extend([Text("NOT "), Operand(inner, NOT)]),
-        // A number right after the sign would read as one literal with it.
+        // Without the parentheses, `-1` would be read as one literal.
         Expr::Negate(value) if matches!(**value, Expr::Literal(_)) => {
             todo.extend([Text("-("), Operand(value, 0), Text(")")]);
         }
@@ -194,7 +195,7 @@ fn pieces<'a>(f: &mut Formatter<'_>, expr: &'a Expr, todo: &mut Vec<Piece<'a>>) 
     Ok(())
 }
 
-/// A test of one value, with the word NOT inside where SQL has it.
+/// Adds the pieces of a test, with NOT where SQL writes it inside.
 fn test<'a>(expr: &'a Expr, not: bool, todo: &mut Vec<Piece<'a>>) {
     let word = |plain, negated| Text(if not { negated } else { plain });
     match expr {
@@ -216,15 +217,16 @@ fn test<'a>(expr: &'a Expr, not: bool, todo: &mut Vec<Piece<'a>>) {
             let word = if *ignore_case { word(" ILIKE ", " NOT ILIKE ") } else { word(" LIKE ", " NOT LIKE ") };
             todo.extend([Operand(value, SUM), word, Operand(pattern, SUM)]);
         }
-        // The other kinds are written where they are matched.
+        // `pieces` writes the other kinds of expressions itself.
         _ => (),
     }
 }
 
-/// Most bytes of an expression in an error.
+/// The most bytes of an expression that an error message shows.
 const SHORT: usize = 300;
 
-/// Takes the beginning of a text, then refuses the rest, so that a list of a million values is not written for an error.
+/// Keeps the beginning of a text and stops the writer after it, so that an error about a list of a million values does
+/// not write all of them.
 struct Beginning(String);
 
 impl fmt::Write for Beginning {
@@ -243,7 +245,7 @@ impl fmt::Write for Beginning {
 }
 
 impl Expr {
-    /// The text for an error, cut where it is long.
+    /// The expression as text for an error message, shortened if it is long.
     pub(super) fn short(&self) -> String {
         let mut out = Beginning(String::new());
         match write!(out, "{self}") {
@@ -259,7 +261,7 @@ impl Display for Literal {
             Literal::Null => f.write_str("NULL"),
             Literal::Boolean(value) => f.write_str(if *value { "TRUE" } else { "FALSE" }),
             Literal::Integer(value) => write!(f, "{value}"),
-            // With an exponent, without which the number would read as a decimal.
+            // With an exponent; without one, the number would be read as a decimal.
             Literal::Float(value) if value.is_finite() => write!(f, "{value:e}"),
             Literal::Float(value) => write!(f, "DOUBLE '{value}'"),
             Literal::Decimal { value, scale: scale @ 1.. } => {

@@ -1,4 +1,4 @@
-//! `IN` over a list of constants: one look-up a row, however long the list is.
+//! `IN` with a list of constants: one lookup per row, however long the list is.
 
 use std::collections::HashSet;
 
@@ -11,25 +11,27 @@ use super::compare::{Value, canonical};
 use super::kind::Kind;
 use crate::error::Result;
 
-/// The values of a list, as the bytes that arrow-row gives them: equal values of one type have equal bytes.
+/// The values of a list, encoded by arrow-row: equal values of one type have equal bytes.
 #[derive(Debug)]
 pub(super) struct InList {
-    /// The plain type of the values, without a dictionary or runs; Float64 for every float, which holds the others exactly.
+    /// The type of the values, without dictionary or run-end encoding. Float64 for every float type, since it holds all
+    /// their values exactly.
     data_type: DataType,
-    /// None for a list that no value is in.
+    /// `None` if no value can be equal to an item.
     found: Option<(RowConverter, HashSet<Box<[u8]>>)>,
-    /// The list holds a null, so that no row is false.
+    /// Whether the list holds a null; the result is then null instead of false.
     has_null: bool,
 }
 
 impl InList {
-    /// `list` has one array of one row for each constant, as it is beside a value of the plain type `data_type`.
+    /// `list` has an array of one row for each constant, converted for a value of type `data_type`, which is not
+    /// encoded.
     pub(super) fn new(data_type: &DataType, list: &[ArrayRef]) -> Result<Self> {
         let float = Kind::of(data_type) == Kind::Float;
         let data_type = if float { DataType::Float64 } else { data_type.clone() };
         let has_null = list.iter().any(|array| array.logical_null_count() > 0);
         let mut constants = Self { data_type, found: None, has_null };
-        // A constant of another type is one that no value of the type is equal to.
+        // A constant keeps another type only if no value of `data_type` equals it.
         let may_equal = |array: &&ArrayRef| {
             let of = array.data_type();
             array.logical_null_count() == 0 && (*of == constants.data_type || float && Kind::of(of) == Kind::Float)
@@ -48,7 +50,7 @@ impl InList {
         Ok(constants)
     }
 
-    /// One row if the value is one for all, else one for each.
+    /// The result has one row if the value holds for all pairs, else one row per pair.
     pub(super) fn evaluate(&self, value: &Value) -> Result<BooleanArray> {
         let nulls = value.array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
         let found = match &self.found {
@@ -58,12 +60,12 @@ impl InList {
             }
             None => BooleanBuffer::new_unset(value.array.len()),
         };
-        // Beside a null in the list only what was found is known.
+        // If the list holds a null, a row is true or null: the null might be the value.
         let known = self.has_null.then(|| NullBuffer::new(found.clone()));
         Ok(BooleanArray::new(found, NullBuffer::union(nulls.as_ref(), known.as_ref())))
     }
 
-    /// The value in the plain type, with one NaN and one zero.
+    /// The value in the type of the list, with one form of NaN and one of zero.
     fn comparable(&self, value: &Value) -> Result<ArrayRef> {
         match Kind::of(&self.data_type) {
             Kind::Float => Ok(canonical(value, &self.data_type)?.array),

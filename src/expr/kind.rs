@@ -1,8 +1,8 @@
-//! Kinds of types: what compares with what.
+//! Kinds of types: types of one kind can be compared with each other.
 
 use arrow_schema::{DataType, TimeUnit};
 
-/// Types whose values compare with each other.
+/// A group of types whose values can be compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
@@ -19,9 +19,9 @@ pub(super) enum Kind {
         zoned: bool,
     },
     Duration,
-    /// Months, days and time: for arithmetic, without a comparison.
+    /// Months, days and time. Supported in arithmetic; two intervals have no order, since months differ in length.
     Interval,
-    /// Nested types.
+    /// Nested types, which are not supported.
     Other,
 }
 
@@ -47,7 +47,7 @@ impl Kind {
     }
 }
 
-/// The type of the values of a dictionary or run-end-encoded type, else the type itself.
+/// The type of the values, for a dictionary or run-end-encoded type; any other type itself.
 pub(super) fn value_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => value_type(values),
@@ -56,7 +56,7 @@ pub(super) fn value_type(data_type: &DataType) -> &DataType {
     }
 }
 
-/// Decimal digits after the point of the stored integer: a value is `stored / 10^scale` (numbers) or that many seconds.
+/// The decimal scale of a stored integer: the value is `stored / 10^scale`, for a temporal type in seconds.
 pub(super) fn scale(data_type: &DataType) -> i8 {
     use DataType::*;
     match data_type {
@@ -81,13 +81,13 @@ pub(super) fn unit_scale(unit: TimeUnit) -> i8 {
     }
 }
 
-/// True for the zones whose rules need no database: UTC by its names, and offsets.
+/// True for zones that need no time zone database: fixed offsets, and UTC by any of its names.
 pub(super) fn has_offset(zone: &str) -> bool {
     zone.starts_with(['+', '-'])
         || ["UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"].iter().any(|name| name.eq_ignore_ascii_case(zone))
 }
 
-/// True for timestamps whose days are 24 hours each.
+/// True for timestamps all of whose days have 24 hours.
 pub(super) fn has_fixed_days(timestamp: &DataType) -> bool {
     match timestamp {
         DataType::Timestamp(_, Some(zone)) => has_offset(zone),
@@ -95,7 +95,7 @@ pub(super) fn has_fixed_days(timestamp: &DataType) -> bool {
     }
 }
 
-/// A zone that Arrow reads without a database: an offset as it is, else UTC.
+/// A zone that Arrow reads without a time zone database: a fixed offset unchanged, UTC for any other.
 pub(super) fn offset_zone(zone: &str) -> std::sync::Arc<str> {
     if zone.starts_with(['+', '-']) { zone.into() } else { "+00:00".into() }
 }

@@ -1,4 +1,4 @@
-//! `LIKE`: patterns over text.
+//! `LIKE` and `ILIKE`: patterns over text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, BooleanArray, StringViewArray};
@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 use super::compare::Value;
 use crate::error::Result;
 
-/// Takes the next sign of a pattern as it is.
+/// Makes the next character of a pattern match itself.
 pub(super) const ESCAPE: char = '\\';
 
 /// A part of a pattern.
@@ -18,18 +18,18 @@ enum Part {
     Char(char),
     /// Any character.
     One,
-    /// Any text, also none.
+    /// Any text, also an empty one.
     Any,
 }
 
-/// A pattern, read once.
+/// A parsed pattern.
 struct Pattern {
     parts: Vec<Part>,
     ignore_case: bool,
     simple: Option<Simple>,
 }
 
-/// Patterns that a search of the standard library answers.
+/// Patterns that one search of the standard library decides.
 enum Simple {
     Equal(String),
     Prefix(String),
@@ -37,25 +37,25 @@ enum Simple {
     Infix(String),
 }
 
-/// The character that stands for all those that are equal but for case, as Unicode's simple case folding has them: one for
-/// one, since folding that changes the length would change what `_` matches.
+/// The same character for all characters that differ only by case, by Unicode's simple case folding. That folding maps
+/// one character to one; a folding that changed the length would change what `_` matches.
 fn fold(c: char) -> char {
     if c.is_ascii() {
         return c.to_ascii_lowercase();
     }
     match c {
-        // Without a language the dotless i is not a form of I.
+        // Only in some languages is the dotless i a form of I.
         '\u{131}' => c,
-        // Three letters with two code points each, whose capitals are several characters.
+        // Three letters have two code points each, whose capitals consist of several characters.
         '\u{1FD3}' => '\u{390}',
         '\u{1FE3}' => '\u{3B0}',
         '\u{FB05}' => '\u{FB06}',
-        // By way of the capital, which the forms of one letter have in common: both small sigmas, the long s, the micro sign.
+        // All forms of a letter, such as both small sigmas, the long s or the micro sign, have one capital in common.
         _ => single(single(c, char::to_uppercase), char::to_lowercase),
     }
 }
 
-/// The other case of a character, where that is one character.
+/// The character in another case, if that is a single character; otherwise the character itself.
 fn single<I: Iterator<Item = char>>(c: char, case: impl Fn(char) -> I) -> char {
     let mut other = case(c);
     match (other.next(), other.next()) {
@@ -73,7 +73,7 @@ impl Pattern {
                 '%' if parts.last() == Some(&Part::Any) => (),
                 '%' => parts.push(Part::Any),
                 '_' => parts.push(Part::One),
-                // An escape at the very end stands for itself.
+                // An escape character at the very end matches itself.
                 ESCAPE => parts.push(Part::Char(signs.next().unwrap_or(ESCAPE))),
                 other => parts.push(Part::Char(other)),
             }
@@ -99,7 +99,8 @@ impl Pattern {
         }
     }
 
-    /// Goes back to the last `%` only, which is enough: an earlier one could not match more.
+    /// Matches part by part. After a mismatch it only goes back to the last `%`: whatever an earlier one could match,
+    /// the last one can match as well.
     fn walk(&self, text: &str) -> bool {
         let (mut part, mut rest) = (0, text.chars());
         let mut retry: Option<(usize, std::str::Chars<'_>)> = None;
@@ -146,7 +147,7 @@ impl Simple {
     }
 }
 
-/// Matches row by row: one row if both operands are one for all, else `rows`.
+/// Matches row by row. The result has one row if both operands hold for all pairs, else `rows`.
 pub(super) fn like(value: &Value, pattern: &Value, ignore_case: bool, rows: usize) -> Result<BooleanArray> {
     let len = if value.scalar && pattern.scalar { 1 } else { rows };
     let (value, pattern) = (value.cast(&DataType::Utf8View)?, pattern.cast(&DataType::Utf8View)?);
@@ -178,7 +179,8 @@ pub(super) fn like(value: &Value, pattern: &Value, ignore_case: bool, rows: usiz
     Ok(BooleanArray::new(values, nulls))
 }
 
-/// A pattern whose escape is `escape` as one whose escape is [`ESCAPE`]; `None` where it escapes nothing at its end.
+/// Rewrites a pattern with the escape character `escape` to use [`ESCAPE`]. `None` if it ends with its escape
+/// character.
 pub(super) fn with_our_escape(pattern: &str, escape: Option<char>) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut signs = pattern.chars();

@@ -1,4 +1,4 @@
-//! Constants and how they take on the type of what they stand beside.
+//! Constants, and the Arrow arrays of one row that hold them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,20 @@ use super::kind::{scale, value_type};
 use super::temporal::NANOS;
 use crate::error::{Result, plan_err};
 
-/// A constant of an expression. Equality is of the stored bits, so that NaN equals itself.
+/// A constant of an expression.
+///
+/// Values of Rust convert into literals, as [`lit`](super::lit) does; the other variants are written out:
+///
+/// ```
+/// use arrow_buffer::i256;
+/// use prejoin::expr::{Literal, lit};
+///
+/// assert_eq!(lit(Literal::Date(1)).to_string(), "DATE '1970-01-02'");
+/// assert_eq!(lit(Literal::Decimal { value: i256::from(150), scale: 2 }).to_string(), "1.50");
+/// assert_eq!(Literal::from(2.5), Literal::Float(2.5));
+/// ```
+///
+/// Two literals are equal if their stored bits are, so NaN equals itself and 0.0 differs from -0.0.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Literal {
@@ -40,9 +53,9 @@ pub enum Literal {
     Float(f64),
     /// `value / 10^scale`.
     Decimal {
-        /// The digits, as a whole number.
+        /// The number without its decimal point, as a whole number.
         value: i256,
-        /// How many of the digits are after the point, at most 76.
+        /// How many of its digits are after the decimal point, at most 76.
         scale: i8,
     },
     /// UTF-8 text.
@@ -53,28 +66,28 @@ pub enum Literal {
     Date(i32),
     /// Time since midnight.
     Time {
-        /// Count of units.
+        /// The number of units.
         value: i64,
         /// The unit.
         unit: TimeUnit,
     },
-    /// Time since 1970-01-01 00:00:00, of UTC if there is a zone.
+    /// Time since 1970-01-01 00:00:00, in UTC if there is a zone, else in local time.
     Timestamp {
-        /// Count of units.
+        /// The number of units.
         value: i64,
         /// The unit.
         unit: TimeUnit,
-        /// Name of the zone; null for local time.
+        /// The name of the zone, or `None` for local time.
         zone: Option<Arc<str>>,
     },
-    /// A span of time.
+    /// A length of time.
     Duration {
-        /// Count of units.
+        /// The number of units.
         value: i64,
         /// The unit.
         unit: TimeUnit,
     },
-    /// A span of calendar months, days and time, each with its own sign.
+    /// A number of calendar months, of days, and a length of time, each of which may be negative.
     Interval {
         /// Whole months.
         months: i32,
@@ -132,7 +145,7 @@ impl<T: Into<Literal>> From<Option<T>> for Literal {
 }
 
 impl Literal {
-    /// One row of the literal's own type.
+    /// An array of one row, of the type that the literal has by itself.
     pub(super) fn to_array(&self) -> Result<ArrayRef> {
         Ok(match self {
             Literal::Null => Arc::new(NullArray::new(1)),
@@ -164,7 +177,7 @@ impl Literal {
         })
     }
 
-    /// An interval without months as a duration in the coarsest unit that holds it, its days of 24 hours.
+    /// An interval without months as a duration, with days of 24 hours, in the coarsest unit that holds it exactly.
     pub(super) fn as_duration(&self) -> Option<Literal> {
         let Literal::Interval { months: 0, days, nanos } = self else { return None };
         let total = i128::from(*days) * 86_400 * NANOS + i128::from(*nanos);
@@ -176,7 +189,7 @@ impl Literal {
         })
     }
 
-    /// The first row of `array` as a literal; `None` for a type that has none.
+    /// The first row of `array` as a literal; `None` if there are no literals of its type.
     #[cfg(feature = "python")]
     pub(crate) fn from_array(array: &ArrayRef) -> Result<Option<Literal>> {
         if array.logical_null_count() > 0 {
@@ -229,7 +242,7 @@ impl Literal {
     }
 }
 
-/// One row of the decimal type that holds `value / 10^scale`.
+/// An array of one row that holds `value / 10^scale`, of the smallest decimal type that can.
 pub(super) fn decimal(value: i256, scale: i8) -> Result<ArrayRef> {
     if scale > 76 {
         return plan_err!("a decimal literal has {scale} digits after the point, at most 76 are supported");
@@ -241,7 +254,7 @@ pub(super) fn decimal(value: i256, scale: i8) -> Result<ArrayRef> {
     }
 }
 
-/// One row of an integer-like type whose unit is that of the literal.
+/// An array of one row of a type that stores an integer, in the unit of the literal.
 fn in_range(value: i64, data_type: &DataType) -> Result<ArrayRef> {
     match stored(i256::from(value), data_type) {
         Some(array) => Ok(array),
@@ -249,7 +262,7 @@ fn in_range(value: i64, data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// One row of an integer-like type that stores `value`, if its width and sign allow it.
+/// An array of one row of a type that stores `value` as an integer, if its width and sign allow it.
 pub(super) fn stored(value: i256, data_type: &DataType) -> Option<ArrayRef> {
     let width = data_type.primitive_width()?;
     let bytes = value.to_le_bytes();

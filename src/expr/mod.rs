@@ -1,8 +1,8 @@
-//! The predicate language: conditions over the columns of both sides of a join.
+//! The language of conditions: expressions over the columns of both sides of a join.
 //!
-//! An [`Expr`] is a plain tree of public enums, made by [`build`], [`probe`] and [`lit`] and the methods of [`Expr`], or
-//! read from SQL text by [`Expr::parse_sql`], which its `Display` writes.
-//! [`Expr::bind`] checks it against both schemas and gives a [`Predicate`], which evaluates pairs of rows.
+//! An [`Expr`] is a tree of public enums. It is built with [`build`], [`probe`], [`lit`] and the methods of [`Expr`],
+//! or read from SQL text by [`Expr::parse_sql`]; its `Display` writes such text again. [`Expr::bind`] checks the tree
+//! against both schemas and returns a [`Predicate`], which evaluates pairs of rows.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,29 +23,33 @@
 //! # Ok::<(), prejoin::Error>(())
 //! ```
 //!
-//! # Meaning
-//! - **Three values.** A comparison with null is null; `AND`, `OR`, `NOT` are Kleene's; a null result means "no".
-//! - **Every part is evaluated on every pair**: the right side of an `AND` also where the left side is false, and its
-//!   errors show there too.
-//! - **Numbers compare by value** over width, sign and scale, integers of at most 64 bits with floats exactly. Every
-//!   NaN equals every NaN and is above all numbers, and -0.0 equals 0.0. A decimal column and a float column do not
-//!   compare.
-//! - **Literals** take on the type of what they stand beside where it holds their value, and compare by value where it
-//!   does not. A decimal literal beside a float is the nearest float of that type; a float literal beside a decimal is
-//!   the shortest decimal that reads as that float. In arithmetic a decimal or float literal never becomes an integer.
-//!   `IN` and `BETWEEN` are their comparisons.
-//! - **Timestamps** compare by instant over units and zones, but one with a zone and one without do not compare. Times
-//!   and durations compare over units. A date is its midnight, beside timestamps without a zone too.
-//! - **Text** is one kind over Utf8, LargeUtf8, Utf8View; so is binary, with FixedSizeBinary. Both compare by bytes.
-//!   Dictionary and run-end-encoded columns compare by their values.
-//! - **Arithmetic** on integers gives Int64, or UInt64 where both are unsigned and one is UInt64; with a float it gives
-//!   Float64; decimals follow Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal and division by
-//!   zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution). Null with anything is null.
-//! - **Spans.** Timestamps and dates plus and minus intervals go by calendar months, then days of 24 hours, then time; in
-//!   a zone other than UTC or an offset only hours and less are added. Differences are durations, which compare with
-//!   interval literals without months. Times go around at midnight.
-//! - **Casts** are Arrow's, but timestamps go down to a coarser unit also before 1970, and text is read as literals are:
-//!   [`Error::Execution`](crate::Error::Execution) where a value does not fit, or null if so asked.
+//! # Semantics
+//! - **Three-valued logic.** A comparison with null is null. `AND`, `OR` and `NOT` follow Kleene's logic. A pair passes
+//!   only where the result is true.
+//! - **Every operand is evaluated for every pair**: the right side of an `AND` is computed even where the left side is
+//!   false, so an error in it is raised even there.
+//! - **Numbers compare by value**, whatever their width, sign and scale; integers of up to 64 bits compare with floats
+//!   exactly. All NaNs are equal to each other and greater than every number, and -0.0 equals 0.0. A decimal column
+//!   cannot be compared with a float column.
+//! - **Literals** take the type of the other operand if that type can hold their value, and are compared by value if it
+//!   cannot. Next to a float, a decimal literal becomes the nearest float of that type; next to a decimal, a float
+//!   literal becomes the shortest decimal that reads as that float. In arithmetic, a decimal or float literal never
+//!   becomes an integer. `IN` and `BETWEEN` behave like the comparisons that they abbreviate.
+//! - **Timestamps** compare by instant over all units and zones, but a timestamp with a zone cannot be compared with
+//!   one without. Times and durations compare over all units. A date is its midnight, also next to a timestamp without
+//!   a zone.
+//! - **Text** compares by bytes, whether Utf8, LargeUtf8 or Utf8View, and so do the binary types, FixedSizeBinary
+//!   included. Dictionary and run-end-encoded columns compare by their values.
+//! - **Arithmetic** on integers gives Int64, or UInt64 if both are unsigned and one of them is UInt64; with a float it
+//!   gives Float64; on decimals it follows Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal
+//!   and division by zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution). A null operand
+//!   gives null.
+//! - **Intervals** are added to timestamps and dates as calendar months first, then as days of 24 hours, then as time.
+//!   In a zone other than UTC or a fixed offset, only hours and smaller units can be added. Differences are durations,
+//!   which can be compared with interval literals without months. A time of day wraps around at midnight.
+//! - **Casts** follow Arrow, with two exceptions: a timestamp is rounded down to a coarser unit also before 1970, and
+//!   text is read as literals are. A value that does not fit is [`Error::Execution`](crate::Error::Execution), or null
+//!   for [`Expr::try_cast`].
 
 mod arithmetic;
 mod bind;
@@ -60,8 +64,6 @@ mod literal;
 mod position;
 mod predicate;
 mod sql;
-#[cfg(test)]
-mod sql_tests;
 mod temporal;
 #[cfg(test)]
 mod tests;
@@ -81,16 +83,36 @@ pub(crate) use type_name::is_cast_target;
 pub(crate) use type_name::name_of as type_name;
 
 /// A column of the build side, by name or by position.
+///
+/// ```
+/// use prejoin::expr::build;
+///
+/// assert_eq!(build("my price").to_string(), r#"build."my price""#);
+/// assert_eq!(build(2).to_string(), "build[2]");
+/// ```
 pub fn build(column: impl Into<ColumnId>) -> Expr {
     Expr::Column(ColumnRef { side: Some(Side::Build), id: column.into(), at: None })
 }
 
 /// A column of the probe side, by name or by position.
+///
+/// ```
+/// use prejoin::expr::{lit, probe};
+///
+/// assert_eq!(probe("amount").gt(lit(10)).to_string(), "probe.amount > 10");
+/// ```
 pub fn probe(column: impl Into<ColumnId>) -> Expr {
     Expr::Column(ColumnRef { side: Some(Side::Probe), id: column.into(), at: None })
 }
 
 /// A constant. `None` is null.
+///
+/// ```
+/// use prejoin::expr::lit;
+///
+/// assert_eq!(lit("it's").to_string(), "'it''s'");
+/// assert_eq!(lit(None::<i64>).to_string(), "NULL");
+/// ```
 pub fn lit(value: impl Into<Literal>) -> Expr {
     Expr::Literal(value.into())
 }

@@ -1,20 +1,30 @@
-//! Places in an SQL text, and errors that show them.
+//! Positions in an SQL text, and errors that show them.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
-/// Characters of a line that an error shows on each side of the place.
+/// The number of characters that an error shows on each side of a position.
 const EXCERPT: usize = 50;
 
-/// A place in an SQL text.
+/// A position in an SQL text, as error messages show it.
+///
+/// ```
+/// use prejoin::expr::Expr;
+///
+/// let Expr::IsNull(column) = Expr::parse_sql("build.a IS NULL")? else { unreachable!() };
+/// let Expr::Column(column) = *column else { unreachable!() };
+/// let at = column.at.unwrap();
+/// assert_eq!((at.line(), at.column()), (1, 1));
+/// # Ok::<(), prejoin::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct TextPosition {
     text: Arc<str>,
     /// Counted from 1.
     line: usize,
-    /// In characters, counted from 1.
+    /// The character of the line, counted from 1.
     column: usize,
 }
 
@@ -24,29 +34,29 @@ impl TextPosition {
         Self { text: Arc::clone(text), line: at_least_1(line), column: at_least_1(column) }
     }
 
-    /// Line of the text, counted from 1.
+    /// The line of the text, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// Character of the line, counted from 1.
+    /// The character of the line, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 
-    /// A [`Error::Plan`] about this place.
+    /// An [`Error::Plan`] that names this position.
     pub(super) fn error(&self, message: impl fmt::Display) -> Error {
         Error::Plan(format!("{message}, at {self}"))
     }
 }
 
-/// The place, then the line around it with a caret below.
+/// Line and column, then the text of the line with a caret below the character.
 impl fmt::Display for TextPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {} of the SQL text", self.line, self.column)?;
         let line = self.text.split('\n').nth(self.line - 1).unwrap_or_default();
         let from = self.column.saturating_sub(EXCERPT);
-        // One sign per character, so that the caret stands below its own.
+        // Control characters are replaced one for one, so that the caret stays below the right character.
         let sign = |c: char| if c.is_control() { '\u{fffd}' } else { c };
         let excerpt: String = line.chars().skip(from).take(2 * EXCERPT).map(sign).collect();
         let caret = self.column - 1 - from.min(self.column - 1);
@@ -60,7 +70,7 @@ impl fmt::Debug for TextPosition {
     }
 }
 
-/// Adds a place to the text of a plan error.
+/// Adds a position to a plan error.
 pub(super) fn located<T>(result: Result<T>, at: Option<&TextPosition>) -> Result<T> {
     match (result, at) {
         (Err(Error::Plan(text)), Some(at)) => Err(at.error(text)),

@@ -17,7 +17,9 @@ use super::like::like;
 use super::tree::{CompareOp, Expr, Side};
 use crate::error::{Result, internal_err, plan_err};
 
-/// A condition over pairs of rows, bound to the schemas of both sides by [`Expr::bind`]. Immutable, shared freely.
+/// A condition over pairs of rows, bound to the schemas of both sides by [`Expr::bind`].
+///
+/// A predicate never changes, so threads can share it.
 #[derive(Debug)]
 pub struct Predicate {
     pub(super) expr: Expr,
@@ -26,13 +28,13 @@ pub struct Predicate {
     pub(super) types: Vec<DataType>,
 }
 
-/// One step of a bound condition. The steps are in postfix order over a stack of values, so that a deep condition takes
-/// no more of the thread's stack than a flat one.
+/// One step of a bound condition. The steps are in postfix order and work on a stack of values, so that a deep
+/// condition needs no more of the thread's stack than a flat one.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Pushes a column, by its place in [`Predicate::columns`].
+    /// Pushes a column, given by its index in [`Predicate::columns`].
     Column(usize),
-    /// Pushes one row for all pairs.
+    /// Pushes a constant: an array of one row, which holds for every pair.
     Constant(ArrayRef),
     /// Pops two operands.
     Compare {
@@ -47,21 +49,21 @@ pub(super) enum Step {
     Or,
     Not,
     IsNull,
-    /// Whether the condition is this value, and not null.
+    /// Pops a condition and pushes whether it is this value; null counts as neither.
     Is(bool),
-    /// A condition of another layout, or one that is always null, as a plain Boolean array.
+    /// Turns a dictionary, run-end or Null array of conditions into a plain Boolean array.
     Boolean,
     Negate(Negate),
-    /// Pops the lower end and leaves the value below what it pushes.
+    /// For `BETWEEN`: pops the lower end, and pushes the comparison on top of the value, which stays.
     AtLeast(Comparison),
-    /// Pops the upper end, what [`Step::AtLeast`] pushed, and the value.
+    /// For `BETWEEN`: pops the upper end, the result of [`Step::AtLeast`] and the value.
     AndAtMost(Comparison),
-    /// Pushes whether the value is one of the constants, and leaves the value below.
+    /// For `IN`: pushes whether the value is one of the constants; the value stays below.
     Among(InList),
-    /// Pops one more item of a list and the test so far, and leaves the value below what it pushes.
+    /// For `IN`: pops a further item and the result so far, and pushes the new result; the value stays below.
     OrEquals(Comparison),
-    /// Drops the value of a list below its test.
-    Listed,
+    /// For `IN`: removes the value from below the result.
+    DropValue,
     /// Pops a text and a pattern.
     Like {
         ignore_case: bool,
@@ -71,28 +73,44 @@ pub(super) enum Step {
 
 impl Predicate {
     /// The expression that was bound.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_schema::{DataType, Field, Schema};
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// # let users = Arc::new(Schema::new(vec![Field::new("v", DataType::Int64, true)]));
+    /// let predicate = build("v").gt(lit(1)).bind(&users, &Arc::new(Schema::empty()))?;
+    /// assert_eq!(*predicate.expr(), build("v").gt(lit(1)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn expr(&self) -> &Expr {
         &self.expr
     }
 
-    /// The distinct columns needed, as side and position, in the order that [`evaluate`](Self::evaluate) wants them.
+    /// The columns that the condition reads, as side and position, each once, in the order in which
+    /// [`evaluate`](Self::evaluate) takes them.
+    ///
+    /// The example of [`prejoin::expr`](crate::expr) shows it.
     pub fn columns(&self) -> &[(Side, usize)] {
         &self.columns
     }
 
-    /// The result for each of `rows` pairs: true, false, or null, which the caller takes as "no".
+    /// The result for each of `rows` pairs: true, false or null. A pair passes only where it is true.
     ///
-    /// `columns` are those of [`columns`](Self::columns), gathered for the pairs, so each has `rows` rows.
+    /// `columns` holds the columns that [`columns`](Self::columns) lists, each with one row per pair. The example of
+    /// [`prejoin::expr`](crate::expr) shows it.
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) for columns other than asked; [`Error::Execution`](crate::Error::Execution)
-    /// for division by zero and overflow, whichever operand of `AND` or `OR` they are in.
+    /// [`Error::Plan`](crate::Error::Plan) if the number, types or lengths of the columns are not those asked for;
+    /// [`Error::Execution`](crate::Error::Execution) for division by zero, overflow, and casts that do not fit,
+    /// whichever operand of `AND` or `OR` they are in.
     pub fn evaluate(&self, columns: &[ArrayRef], rows: usize) -> Result<BooleanArray> {
         let columns: Vec<Value> = columns.iter().map(|array| Value { array: array.clone(), scalar: false }).collect();
         self.evaluate_values(&columns, rows)
     }
 
-    /// [`evaluate`](Self::evaluate) where a column may be one row that all pairs have.
+    /// [`evaluate`](Self::evaluate) for columns of which some may be one row that holds for all pairs.
     pub(crate) fn evaluate_values(&self, columns: &[Value], rows: usize) -> Result<BooleanArray> {
         if columns.len() != self.columns.len() {
             return plan_err!("{self} needs {} columns, {} were given", self.columns.len(), columns.len());
@@ -110,7 +128,7 @@ impl Predicate {
             }
         }
         if rows == 0 {
-            // Without a pair not even `1 / 0` is an error.
+            // Errors belong to pairs: without a pair, not even `1 / 0` is one.
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(0), None));
         }
         let found = Pairs { columns, rows }.run(&self.steps)?;
@@ -194,7 +212,7 @@ impl Pairs<'_> {
                     let equal = self.compare(CompareOp::Eq, comparison, stack.top()?, &item)?;
                     self.combine(boolean::or_kleene, &found, &equal)?
                 }
-                Step::Listed => {
+                Step::DropValue => {
                     let found = stack.pop()?;
                     stack.pop()?;
                     found
@@ -210,7 +228,7 @@ impl Pairs<'_> {
         Ok(Value { array: Arc::new(array), scalar: left.scalar && right.scalar })
     }
 
-    /// Two conditions as one, which has a row per pair unless both are one for all.
+    /// Combines two conditions. The result has one row per pair, unless both have one row for all pairs.
     fn combine(
         &self,
         combine: impl Fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, ArrowError>,
@@ -223,7 +241,7 @@ impl Pairs<'_> {
     }
 }
 
-/// A row per pair, from one for all where `scalar`.
+/// One row per pair; `scalar` says that the array has one row for all pairs.
 fn spread(array: &BooleanArray, scalar: bool, rows: usize) -> BooleanArray {
     match scalar {
         false => array.clone(),
@@ -233,7 +251,7 @@ fn spread(array: &BooleanArray, scalar: bool, rows: usize) -> BooleanArray {
     }
 }
 
-/// Operands that are not used up yet.
+/// The operands that no step has consumed yet.
 struct Stack(Vec<Value>);
 
 impl Stack {

@@ -1,6 +1,7 @@
-//! Dates, times and spans of time as text, over the whole range that their literals hold.
+//! Dates, times, timestamps, durations and intervals as text, over the whole range of their literals.
 //!
-//! The digits after a second's point are the unit: none, 3, 6 or 9. What is written reads as the same literal.
+//! The number of digits after the decimal point of the seconds says the unit: 0, 3, 6 or 9 digits. Reading what was
+//! written gives the same literal.
 
 use std::fmt::{self, Formatter};
 
@@ -12,9 +13,10 @@ use super::literal::Literal;
 const DAY: i128 = 86_400;
 pub(super) const NANOS: i128 = 1_000_000_000;
 
-/// The date of a day counted from 1970-01-01, in the Gregorian calendar: year, month, day.
+/// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.
 fn civil(days: i128) -> (i128, i128, i128) {
-    // Eras of 400 years that begin on 1 March 0000; after Howard Hinnant's "chrono-compatible low-level date algorithms".
+    // Eras of 400 years that begin on 1 March 0000; after Howard Hinnant's "chrono-compatible low-level date
+    // algorithms".
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -25,7 +27,7 @@ fn civil(days: i128) -> (i128, i128, i128) {
     (year + era * 400 + i128::from(month <= 2), month, day)
 }
 
-/// The other way round; any day of any month.
+/// The day, counted from 1970-01-01, of a year, month and day. The day may lie outside of the month.
 fn days_of(year: i128, month: i128, day: i128) -> i128 {
     let year = year - i128::from(month <= 2);
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
@@ -42,7 +44,7 @@ fn write_date(f: &mut Formatter<'_>, days: i128) -> fmt::Result {
     }
 }
 
-/// `value` units since midnight.
+/// Writes a time of day, given as units since midnight.
 fn write_time(f: &mut Formatter<'_>, value: i128, unit: TimeUnit) -> fmt::Result {
     let digits = unit_scale(unit) as usize;
     let one = 10i128.pow(digits as u32);
@@ -51,7 +53,7 @@ fn write_time(f: &mut Formatter<'_>, value: i128, unit: TimeUnit) -> fmt::Result
     if digits > 0 { write!(f, ".{fraction:0digits$}") } else { Ok(()) }
 }
 
-/// Writes a literal of this file's kinds, as SQL.
+/// Writes a date, time, timestamp, duration or interval as SQL.
 pub(super) fn write(literal: &Literal, f: &mut Formatter<'_>) -> fmt::Result {
     match literal {
         Literal::Date(days) => {
@@ -68,7 +70,7 @@ pub(super) fn write(literal: &Literal, f: &mut Formatter<'_>) -> fmt::Result {
             write_date(f, i128::from(*value).div_euclid(per_day))?;
             f.write_str(" ")?;
             write_time(f, i128::from(*value).rem_euclid(per_day), *unit)?;
-            // The instant as of RFC 9557, which needs no database of zones.
+            // The instant in UTC with the name of the zone, as in RFC 9557: no time zone database is needed to read it.
             match zone.as_deref() {
                 None => (),
                 Some("UTC") => f.write_str("Z")?,
@@ -105,18 +107,18 @@ fn unit_name(unit: TimeUnit) -> &'static str {
     }
 }
 
-/// The whole number that leads `text`, of at least `least` digits, and what follows.
+/// The whole number at the start of `text`, of at least `least` digits, and the rest of the text.
 fn digits(text: &str, least: usize) -> Option<(i128, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
-    // Longer than any 64-bit count.
+    // No 64-bit number has more than 20 digits.
     if end < least || end > 20 {
         return None;
     }
     Some((number.parse().ok()?, rest))
 }
 
-/// `2024-02-29`, with a sign where the year has more than four digits; then what follows.
+/// Reads `2024-02-29`, with a sign before a year of more than four digits; returns the day and the rest of the text.
 fn date_prefix(text: &str) -> Option<(i128, &str)> {
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
@@ -126,11 +128,12 @@ fn date_prefix(text: &str) -> Option<(i128, &str)> {
     let (month, text) = digits(text.strip_prefix('-')?, 1)?;
     let (day, text) = digits(text.strip_prefix('-')?, 1)?;
     let days = (1..=12).contains(&month).then(|| days_of(sign * year, month, day))?;
-    // A day that the month does not have comes back as another.
+    // A day that the month does not have is a day of another month, so it does not survive the way back.
     (civil(days) == (sign * year, month, day)).then_some((days, text))
 }
 
-/// `01:02`, `01:02:03` or with up to nine digits more: seconds, fraction and its unit; then what follows.
+/// Reads `01:02`, `01:02:03` or `01:02:03.` with up to nine digits; returns the time, its unit and the rest of the
+/// text.
 fn time_prefix(text: &str) -> Option<(i128, TimeUnit, &str)> {
     let (hour, text) = digits(text, 1)?;
     let (minute, text) = digits(text.strip_prefix(':')?, 2)?;
@@ -154,7 +157,7 @@ fn time_prefix(text: &str) -> Option<(i128, TimeUnit, &str)> {
     Some((seconds * 10i128.pow(wanted) + value * 10i128.pow(wanted - given as u32), unit, rest))
 }
 
-/// `2024-02-29`, or a timestamp, whose date it is; of UTC where it has an offset.
+/// Reads `2024-02-29`, or the date of a timestamp, in UTC if that has an offset.
 pub(super) fn parse_date(text: &str) -> Option<Literal> {
     let (mut days, rest) = date_prefix(text.trim())?;
     if !rest.is_empty() {
@@ -164,15 +167,15 @@ pub(super) fn parse_date(text: &str) -> Option<Literal> {
     i32::try_from(days).ok().map(Literal::Date)
 }
 
-/// `13:45`, `13:45:30.123456`
+/// Reads `13:45` or `13:45:30.123456`.
 pub(super) fn parse_time(text: &str) -> Option<Literal> {
     let (value, unit, rest) = time_prefix(text.trim())?;
     let day = DAY * 10i128.pow(unit_scale(unit) as u32);
     (rest.is_empty() && value < day).then_some(Literal::Time { value: value as i64, unit })
 }
 
-/// `2024-02-29`, `2024-02-29 13:45:30.123`, `2024-02-29T13:45:30Z`, `2024-02-29 13:45:30+02:00`: local time without an
-/// offset, else an instant.
+/// Reads `2024-02-29`, `2024-02-29 13:45:30.123`, `2024-02-29T13:45:30Z` or `2024-02-29 13:45:30+02:00`: an instant if
+/// there is an offset, else local time.
 pub(super) fn parse_timestamp(text: &str) -> Option<Literal> {
     let (days, rest) = date_prefix(text.trim())?;
     let (value, unit, rest) = match rest.strip_prefix(['T', 't', ' ']) {
@@ -198,7 +201,7 @@ pub(super) fn parse_timestamp(text: &str) -> Option<Literal> {
     Some(Literal::Timestamp { value, unit, zone })
 }
 
-/// Seconds of a zone that is an offset or a name of UTC.
+/// The offset in seconds of a zone that is a fixed offset or a name of UTC.
 pub(super) fn offset_of(zone: &str) -> Option<i128> {
     match offset_prefix(&offset_zone(zone))? {
         (offset, "") => Some(offset),
@@ -206,7 +209,7 @@ pub(super) fn offset_of(zone: &str) -> Option<i128> {
     }
 }
 
-/// `Z`, ` UTC`, `+02`, `+0200` or `+02:00` in seconds; then what follows.
+/// Reads `Z`, `UTC`, `+02`, `+0200` or `+02:00`; returns the offset in seconds and the rest of the text.
 fn offset_prefix(text: &str) -> Option<(i128, &str)> {
     for name in ["Z", "z", "UTC"] {
         if let Some(rest) = text.strip_prefix(name) {
@@ -227,7 +230,7 @@ fn offset_prefix(text: &str) -> Option<(i128, &str)> {
     (hour <= 23 && minute <= 59).then_some((sign * (hour * 60 + minute) * 60, rest))
 }
 
-/// `1500 ms`: a count of seconds (`s`), milliseconds (`ms`), microseconds (`us`) or nanoseconds (`ns`).
+/// Reads `1500 ms`: a whole number of seconds (`s`), milliseconds (`ms`), microseconds (`us`) or nanoseconds (`ns`).
 pub(super) fn parse_duration(text: &str) -> Option<Literal> {
     let (value, unit) = text.trim().split_once(' ')?;
     let units = [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond];
@@ -235,7 +238,8 @@ pub(super) fn parse_duration(text: &str) -> Option<Literal> {
     Some(Literal::Duration { value: value.parse().ok()?, unit })
 }
 
-/// `1 year 2 months -3 days 4.5 hours 01:02:03`: numbers with units, added up. `unit` is that of a last number without.
+/// Reads `1 year 2 months -3 days 4.5 hours 01:02:03`: the sum of numbers with units. `unit` is the unit of a last
+/// number that has none.
 pub(super) fn parse_interval(text: &str, unit: Option<&str>) -> Option<Literal> {
     let (mut months, mut days, mut nanos) = (0i128, 0i128, 0i128);
     let mut words = text.split_whitespace().peekable();
@@ -253,7 +257,7 @@ pub(super) fn parse_interval(text: &str, unit: Option<&str>) -> Option<Literal> 
             }
             continue;
         }
-        // The unit may follow at once: `5min`.
+        // The unit may follow without a space: `5min`.
         let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
         let (number, attached) = number.split_at(end);
         let name = if attached.is_empty() { words.next().or(unit)? } else { attached };
@@ -283,7 +287,8 @@ pub(super) fn parse_interval(text: &str, unit: Option<&str>) -> Option<Literal> 
     })
 }
 
-/// A number without a sign as a whole number over a power of ten, of at most 19 digits before and 9 after the point.
+/// A number without a sign, as a whole number and the power of ten to divide it by. At most 19 digits before the
+/// decimal point and 9 after it.
 fn decimal(text: &str) -> Option<(i128, i128)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.len() > 19 || fraction.len() > 9 || whole.len() + fraction.len() == 0 {

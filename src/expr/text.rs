@@ -1,4 +1,4 @@
-//! Text as values of another type. What a constant takes in quotes a cast takes too, and the other way round.
+//! Casts from text. They accept exactly the texts that typed constants accept, such as `DATE '2024-12-31'`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::kind::{scale, unit_scale};
 use super::literal::Literal;
 use super::temporal;
 
-/// True for the types that are read here; Arrow reads the others.
+/// True for the types that this module reads; the others are left to Arrow.
 pub(super) fn reads(data_type: &DataType) -> bool {
     use DataType::*;
     matches!(
@@ -35,7 +35,7 @@ pub(super) fn reads(data_type: &DataType) -> bool {
     )
 }
 
-/// Each text of an array as a value of `to`; what does not read as one is an error, or null.
+/// Reads each text of an array as a value of `to`. A text that is not such a value is an error, or null with `or_null`.
 pub(super) fn read(array: &ArrayRef, to: &DataType, or_null: bool) -> Result<ArrayRef, String> {
     let options = CastOptions { safe: or_null, ..Default::default() };
     let cast = |array: &ArrayRef, to: &DataType| cast_with_options(array, to, &options).map_err(|e| e.to_string());
@@ -99,7 +99,7 @@ impl Reader<'_> {
     }
 }
 
-/// The stored count of a date, time, timestamp or duration; what is finer than the type's unit is dropped, downwards.
+/// The stored count of a date, time, timestamp or duration, rounded down to the type's unit.
 fn count(text: &str, to: &DataType) -> Option<i128> {
     let (value, unit) = match to {
         DataType::Date32 | DataType::Date64 => {
@@ -112,7 +112,7 @@ fn count(text: &str, to: &DataType) -> Option<i128> {
         },
         DataType::Timestamp(to_unit, zone) => match temporal::parse_timestamp(text)? {
             Literal::Timestamp { value, unit, zone: None } => {
-                // Without an offset it is the time of the type's zone.
+                // A text without an offset is local time in the type's zone.
                 let offset = zone.as_deref().map_or(Some(0), temporal::offset_of)?;
                 let seconds = offset * 10i128.pow(unit_scale(*to_unit) as u32);
                 return Some(at_unit(value, unit, *to_unit) - seconds);
@@ -131,13 +131,14 @@ fn count(text: &str, to: &DataType) -> Option<i128> {
     Some(at_unit(value, unit, *to))
 }
 
+/// Converts a count of units, rounded down.
 fn at_unit(value: i64, from: TimeUnit, to: TimeUnit) -> i128 {
     let up = unit_scale(to) - unit_scale(from);
     let factor = 10i128.pow(u32::from(up.unsigned_abs()));
     if up >= 0 { i128::from(value) * factor } else { i128::from(value).div_euclid(factor) }
 }
 
-/// A number in units of `10^-to`, rounded half away from zero.
+/// A number in units of `10^-to`; halves are rounded away from zero.
 fn rounded(text: &str, to: i8) -> Option<i256> {
     let Literal::Decimal { value, scale } = super::sql::decimal(text)? else { return None };
     let up = i16::from(to) - i16::from(scale);

@@ -1,4 +1,4 @@
-//! Times of day plus and minus spans, which go around at midnight, and their differences.
+//! Arithmetic on times of day: plus and minus a duration or interval, which wraps around at midnight, and differences.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ pub(super) fn kernel(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Ar
                 let array = numeric::sub(&left.cast(&DataType::Int64)?, &right.cast(&DataType::Int64)?)?;
                 Ok(Value { array, scalar: false }.cast(&DataType::Duration(TimeUnit::Nanosecond))?.array)
             }
-            _ => Err(ArrowError::InvalidArgumentError("times have a difference only".to_owned()).into()),
+            _ => Err(ArrowError::InvalidArgumentError("two times can only be subtracted".to_owned()).into()),
         };
     }
-    // Less than a day each, so that nothing overflows.
+    // Both are less than a day, so the sum cannot overflow.
     let (left, right) = (within_day(left)?, within_day(right)?);
     let sum = match op {
         ArithmeticOp::Sub => numeric::sub(&left, &right)?,
@@ -37,7 +37,7 @@ pub(super) fn kernel(op: ArithmeticOp, left: &Value, right: &Value) -> Result<Ar
     Ok(Arc::new(unary::<_, _, Time64NanosecondType>(sum.as_primitive::<Int64Type>(), |v| v.rem_euclid(DAY))))
 }
 
-/// The nanoseconds of a time or span, without its whole days.
+/// The nanoseconds of a time, duration or interval, without its whole days.
 fn within_day(value: &Value) -> Result<Value> {
     let array: ArrayRef = match value.array.as_primitive_opt::<IntervalMonthDayNanoType>() {
         Some(spans) => Arc::new(unary::<_, _, Int64Type>(spans, |span| span.nanoseconds % DAY)),

@@ -1,4 +1,4 @@
-//! The expression tree and the methods that make it.
+//! The expression tree and the methods that build it.
 
 use std::hash::{Hash, Hasher};
 use std::ops;
@@ -8,15 +8,15 @@ use arrow_schema::DataType;
 use super::literal::Literal;
 use super::position::TextPosition;
 
-/// Deepest tree that [`Expr::bind`] accepts. Chains of `and` and `or` are flat and count once.
+/// The most levels that an expression may have. A chain of `and` or of `or` is one level, however long.
 pub const MAX_DEPTH: usize = 128;
 
 /// One of the two inputs of a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
-    /// The prepared side.
+    /// The side that is prepared once and probed many times.
     Build,
-    /// The side that streams by.
+    /// The side whose rows look up their matches.
     Probe,
 }
 
@@ -50,11 +50,11 @@ impl From<usize> for ColumnId {
 /// A column of one side.
 #[derive(Debug, Clone)]
 pub struct ColumnRef {
-    /// The side that has the column; `None` for whichever one has it alone.
+    /// The side that has the column. `None` stands for the only side with a column of that name.
     pub side: Option<Side>,
-    /// Which of its columns.
+    /// Which column of that side.
     pub id: ColumnId,
-    /// Where an SQL text names it, for errors. Equality looks past it.
+    /// Where an SQL text names the column, for error messages. Not part of equality.
     pub at: Option<TextPosition>,
 }
 
@@ -72,7 +72,7 @@ impl Hash for ColumnRef {
     }
 }
 
-/// The comparisons.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CompareOp {
@@ -88,13 +88,13 @@ pub enum CompareOp {
     Gt,
     /// `>=`
     Ge,
-    /// `IS DISTINCT FROM`: `<>` where null is a value, so never null itself.
+    /// `IS DISTINCT FROM`: like `<>`, but null equals null, so the result is never null.
     Distinct,
-    /// `IS NOT DISTINCT FROM`: `=` where null is a value, so never null itself.
+    /// `IS NOT DISTINCT FROM`: like `=`, but null equals null, so the result is never null.
     NotDistinct,
 }
 
-/// Arithmetic between two numbers.
+/// An arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArithmeticOp {
@@ -110,7 +110,8 @@ pub enum ArithmeticOp {
     Rem,
 }
 
-/// An expression over the columns of both sides. Equality is that of the tree, not of its meaning.
+/// An expression over the columns of both sides. Two expressions are equal if their trees are; `a = b` and `b = a` are
+/// not.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Expr {
@@ -136,25 +137,25 @@ pub enum Expr {
         /// Right operand.
         right: Box<Expr>,
     },
-    /// True where all are true, false where one is false, else null. Empty: true.
+    /// False if an operand is false, else null if one is null, else true. True without operands.
     And(Vec<Expr>),
-    /// True where one is true, false where all are false, else null. Empty: false.
+    /// True if an operand is true, else null if one is null, else false. False without operands.
     Or(Vec<Expr>),
-    /// Turns true and false around; null stays.
+    /// True if the operand is false, false if it is true, null if it is null.
     Not(Box<Expr>),
-    /// True where the operand is null, else false.
+    /// True if the operand is null, else false.
     IsNull(Box<Expr>),
-    /// True where the operand is true, else false.
+    /// True if the operand is true, else false.
     IsTrue(Box<Expr>),
-    /// True where the operand is false, else false.
+    /// True if the operand is false, else false.
     IsFalse(Box<Expr>),
     /// Unary minus, null where the operand is null.
     Negate(Box<Expr>),
-    /// True where one of the list is equal, else null where the operand or one of the list is null, else false.
+    /// True if an item of the list equals the value, else null if the value or an item is null, else false.
     In {
-        /// The value looked for.
+        /// The value that is looked for.
         value: Box<Expr>,
-        /// What it may equal.
+        /// The items that it may equal.
         list: Vec<Expr>,
     },
     /// `value >= low AND value <= high`.
@@ -166,27 +167,29 @@ pub enum Expr {
         /// Greatest value that passes.
         high: Box<Expr>,
     },
-    /// Whether a text matches a pattern, in which `%` is any text, `_` any character and `\\` takes the next one as it is.
+    /// Whether a text matches a pattern: `%` matches any text, `_` any one character, and `\\` makes the next character
+    /// match itself.
     Like {
-        /// The text.
+        /// The text that is matched.
         value: Box<Expr>,
-        /// The pattern, a text as well.
+        /// The pattern, a constant or a text column.
         pattern: Box<Expr>,
-        /// Upper and lower case are the same.
+        /// Whether upper and lower case are the same, as for `ILIKE`.
         ignore_case: bool,
     },
-    /// The value as another type.
+    /// The value converted to another type.
     Cast {
-        /// The value.
+        /// The value to convert.
         value: Box<Expr>,
-        /// The type asked for: a primitive type, text or bytes.
+        /// The type to convert to: a primitive type, text or bytes.
         to: DataType,
-        /// Null instead of an error where a value does not fit.
+        /// Whether a value that does not fit becomes null, as for `TRY_CAST`, rather than an error.
         or_null: bool,
     },
 }
 
-/// Comparisons and connectives; arithmetic is by the operators `+ - * / %`.
+/// Methods that build larger expressions. The operators `+ - * / %`, unary `-` and `!` build arithmetic, negatives and
+/// `NOT`.
 ///
 /// ```
 /// use prejoin::expr::{build, lit, probe};
@@ -196,47 +199,103 @@ pub enum Expr {
 /// assert_eq!((!close).to_string(), "NOT (probe.ts - build.ts <= 60 AND (build.code = 'x' OR build.code IS NULL))");
 /// ```
 impl Expr {
-    /// `self = other`
+    /// `self = other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// assert_eq!(build("a").eq(probe("b")).to_string(), "build.a = probe.b");
+    /// ```
     pub fn eq(self, other: Expr) -> Expr {
         self.compare(CompareOp::Eq, other)
     }
 
-    /// `self <> other`
+    /// `self <> other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("a").ne(lit(1)).to_string(), "build.a <> 1");
+    /// ```
     pub fn ne(self, other: Expr) -> Expr {
         self.compare(CompareOp::Ne, other)
     }
 
-    /// `self < other`
+    /// `self < other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// assert_eq!(build("since").lt(probe("at")).to_string(), "build.since < probe.at");
+    /// ```
     pub fn lt(self, other: Expr) -> Expr {
         self.compare(CompareOp::Lt, other)
     }
 
-    /// `self <= other`
+    /// `self <= other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// assert_eq!(build("since").le(probe("at")).to_string(), "build.since <= probe.at");
+    /// ```
     pub fn le(self, other: Expr) -> Expr {
         self.compare(CompareOp::Le, other)
     }
 
-    /// `self > other`
+    /// `self > other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{lit, probe};
+    ///
+    /// assert_eq!(probe("at").gt(lit(0)).to_string(), "probe.at > 0");
+    /// ```
     pub fn gt(self, other: Expr) -> Expr {
         self.compare(CompareOp::Gt, other)
     }
 
-    /// `self >= other`
+    /// `self >= other`: null if an operand is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{lit, probe};
+    ///
+    /// assert_eq!(probe("at").ge(lit(0)).to_string(), "probe.at >= 0");
+    /// ```
     pub fn ge(self, other: Expr) -> Expr {
         self.compare(CompareOp::Ge, other)
     }
 
-    /// `self op other`
+    /// The comparison `self op other`.
+    ///
+    /// ```
+    /// use prejoin::expr::{CompareOp, build, probe};
+    ///
+    /// let same = build("a").compare(CompareOp::NotDistinct, probe("b"));
+    /// assert_eq!(same.to_string(), "build.a IS NOT DISTINCT FROM probe.b");
+    /// ```
     pub fn compare(self, op: CompareOp, other: Expr) -> Expr {
         Expr::Compare { op, left: Box::new(self), right: Box::new(other) }
     }
 
-    /// `self op other`
+    /// The arithmetic `self op other`; usually written with the operators `+ - * / %`.
+    ///
+    /// ```
+    /// use prejoin::expr::{ArithmeticOp, build, lit};
+    ///
+    /// assert_eq!(build("a").arithmetic(ArithmeticOp::Rem, lit(7)), build("a") % lit(7));
+    /// ```
     pub fn arithmetic(self, op: ArithmeticOp, other: Expr) -> Expr {
         Expr::Arithmetic { op, left: Box::new(self), right: Box::new(other) }
     }
 
-    /// `self AND other`; a chain becomes one flat list.
+    /// `self AND other`. A chain of these becomes one flat list.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// let range = build("a").gt(lit(0)).and(build("a").lt(lit(9)));
+    /// assert_eq!(range.to_string(), "build.a > 0 AND build.a < 9");
+    /// ```
     pub fn and(self, other: Expr) -> Expr {
         let mut all = if let Expr::And(all) = self { all } else { vec![self] };
         if let Expr::And(more) = other {
@@ -247,7 +306,14 @@ impl Expr {
         Expr::And(all)
     }
 
-    /// `self OR other`; a chain becomes one flat list.
+    /// `self OR other`. A chain of these becomes one flat list.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// let either = build("a").eq(lit(1)).or(build("a").is_null());
+    /// assert_eq!(either.to_string(), "build.a = 1 OR build.a IS NULL");
+    /// ```
     pub fn or(self, other: Expr) -> Expr {
         let mut any = if let Expr::Or(any) = self { any } else { vec![self] };
         if let Expr::Or(more) = other {
@@ -258,63 +324,139 @@ impl Expr {
         Expr::Or(any)
     }
 
-    /// `NOT self`, as the operator `!`.
-    #[allow(clippy::should_implement_trait)] // implemented below; this one needs no import
+    /// `NOT self`, the same as the operator `!`.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("a").eq(lit(1)).not(), !build("a").eq(lit(1)));
+    /// ```
+    #[allow(clippy::should_implement_trait)] // implemented below; the method spares callers the import
     pub fn not(self) -> Expr {
         Expr::Not(Box::new(self))
     }
 
-    /// `self IS NULL`
+    /// `self IS NULL`, never null itself.
+    ///
+    /// ```
+    /// use prejoin::expr::{build};
+    ///
+    /// assert_eq!(build("a").is_null().to_string(), "build.a IS NULL");
+    /// ```
     pub fn is_null(self) -> Expr {
         Expr::IsNull(Box::new(self))
     }
 
-    /// `self IS NOT NULL`
+    /// `self IS NOT NULL`, never null itself.
+    ///
+    /// ```
+    /// use prejoin::expr::{build};
+    ///
+    /// assert_eq!(build("a").is_not_null().to_string(), "build.a IS NOT NULL");
+    /// ```
     pub fn is_not_null(self) -> Expr {
         self.is_null().not()
     }
 
-    /// `self IS TRUE`
+    /// `self IS TRUE`: false if the condition is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("a").gt(lit(1)).is_true().to_string(), "(build.a > 1) IS TRUE");
+    /// ```
     pub fn is_true(self) -> Expr {
         Expr::IsTrue(Box::new(self))
     }
 
-    /// `self IS FALSE`
+    /// `self IS FALSE`: false if the condition is null.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("a").gt(lit(1)).is_false().to_string(), "(build.a > 1) IS FALSE");
+    /// ```
     pub fn is_false(self) -> Expr {
         Expr::IsFalse(Box::new(self))
     }
 
-    /// `self IN (list)`
+    /// `self IN (list)`: true if an item is equal.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// let code = build("code").is_in([lit("x"), lit("y")]);
+    /// assert_eq!(code.to_string(), "build.code IN ('x', 'y')");
+    /// ```
     pub fn is_in(self, list: impl IntoIterator<Item = Expr>) -> Expr {
         Expr::In { value: Box::new(self), list: list.into_iter().collect() }
     }
 
     /// `self BETWEEN low AND high`, both ends included.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// let valid = probe("at").between(build("since"), build("until"));
+    /// assert_eq!(valid.to_string(), "probe.at BETWEEN build.since AND build.until");
+    /// ```
     pub fn between(self, low: Expr, high: Expr) -> Expr {
         Expr::Between { value: Box::new(self), low: Box::new(low), high: Box::new(high) }
     }
 
-    /// `self LIKE pattern`
+    /// `self LIKE pattern`: `%` matches any text, `_` any one character.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("name").like(lit("A%")).to_string(), "build.name LIKE 'A%'");
+    /// ```
     pub fn like(self, pattern: Expr) -> Expr {
         Expr::Like { value: Box::new(self), pattern: Box::new(pattern), ignore_case: false }
     }
 
-    /// `self ILIKE pattern`
+    /// `self ILIKE pattern`: [`like`](Self::like) where upper and lower case are the same.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("name").ilike(lit("a%")).to_string(), "build.name ILIKE 'a%'");
+    /// ```
     pub fn ilike(self, pattern: Expr) -> Expr {
         Expr::Like { value: Box::new(self), pattern: Box::new(pattern), ignore_case: true }
     }
 
-    /// `CAST(self AS to)`: an error where a value does not fit.
+    /// `CAST(self AS to)`: evaluation fails if a value does not fit.
+    ///
+    /// ```
+    /// use arrow_schema::DataType;
+    /// use prejoin::expr::build;
+    ///
+    /// assert_eq!(build("a").cast(DataType::Int64).to_string(), "CAST(build.a AS BIGINT)");
+    /// ```
     pub fn cast(self, to: DataType) -> Expr {
         Expr::Cast { value: Box::new(self), to, or_null: false }
     }
 
     /// `TRY_CAST(self AS to)`: null where a value does not fit.
+    ///
+    /// ```
+    /// use arrow_schema::DataType;
+    /// use prejoin::expr::build;
+    ///
+    /// assert_eq!(build("a").try_cast(DataType::Int64).to_string(), "TRY_CAST(build.a AS BIGINT)");
+    /// ```
     pub fn try_cast(self, to: DataType) -> Expr {
         Expr::Cast { value: Box::new(self), to, or_null: true }
     }
 
-    /// Levels of the tree; a column or literal has 1.
+    /// The number of levels of the tree; a column or a literal has one.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!((build("a") + lit(1)).is_null().depth(), 3);
+    /// ```
     pub fn depth(&self) -> usize {
         let (mut deepest, mut todo) = (0, vec![(self, 1)]);
         while let Some((expr, levels)) = todo.pop() {
@@ -324,7 +466,8 @@ impl Expr {
         deepest
     }
 
-    /// The expression and all below it, parents first, left to right. A list and no calls, so that depth costs no stack.
+    /// The expression and all below it, parents first, left to right. Uses a list instead of recursion, so that a deep
+    /// tree needs no more of the stack than a flat one.
     fn walk(&self) -> impl Iterator<Item = &Expr> {
         let mut todo = vec![self];
         std::iter::from_fn(move || {
@@ -335,6 +478,12 @@ impl Expr {
     }
 
     /// The direct operands, left to right.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, lit};
+    ///
+    /// assert_eq!(build("a").gt(lit(1)).children(), [&build("a"), &lit(1)]);
+    /// ```
     pub fn children(&self) -> Vec<&Expr> {
         match self {
             Expr::Column(_) | Expr::Literal(_) => vec![],
@@ -352,7 +501,7 @@ impl Expr {
         }
     }
 
-    /// A column of `side` that is named by its position.
+    /// The first column that is named by position and may belong to `side`.
     pub(crate) fn position_on(&self, side: Side) -> Option<&ColumnRef> {
         match self {
             Expr::Column(column) if column.side.is_none_or(|of| of == side) => {
@@ -368,7 +517,7 @@ impl Expr {
         self.walk().any(|expr| matches!(expr, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. })))
     }
 
-    /// Where an SQL text has the first of its columns.
+    /// The place of the first column in the SQL text that the expression was read from.
     pub(super) fn at(&self) -> Option<&TextPosition> {
         self.walk().find_map(|expr| match expr {
             Expr::Column(column) => column.at.as_ref(),
@@ -393,7 +542,7 @@ impl ops::Not for Expr {
     }
 }
 
-/// Operators of `std::ops` as arithmetic.
+/// Implements the operators of `std::ops` as arithmetic.
 macro_rules! operators {
     ($($name:ident $method:ident),*) => { $(
         impl ops::$name for Expr {

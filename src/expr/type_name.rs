@@ -1,8 +1,8 @@
-//! Names of types in SQL text, to and from Arrow's types.
+//! The SQL names of Arrow's types, in both directions.
 
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-/// Names without parameters; the first of a type is the one that it is shown by.
+/// Names without parameters. A type is written by the first of its names.
 const NAMES: &[(&str, DataType)] = &[
     ("BOOLEAN", DataType::Boolean),
     ("BOOL", DataType::Boolean),
@@ -34,11 +34,11 @@ const NAMES: &[(&str, DataType)] = &[
     ("INTERVAL", DataType::Interval(IntervalUnit::MonthDayNano)),
 ];
 
-/// What an unknown name is told.
+/// The list of types in the error for an unknown name.
 pub(super) const KNOWN: &str = "BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, each of these with UNSIGNED, REAL, DOUBLE, \
     DECIMAL(p, s), VARCHAR, BYTEA, DATE, TIME, TIMESTAMP [WITH TIME ZONE], INTERVAL, or an Arrow type in double quotes";
 
-/// The type of a name in upper case, with its parameters; `None` where there is no such type.
+/// The type of a name in upper case with its parameters, if there is such a type.
 pub(super) fn type_of(name: &str, parameters: &[i64]) -> Option<DataType> {
     let utc = || Some("UTC".into());
     let unit = match parameters {
@@ -73,9 +73,10 @@ pub(super) fn type_of(name: &str, parameters: &[i64]) -> Option<DataType> {
     }
 }
 
-/// An Arrow type by its own name, such as `LargeUtf8` or `Timestamp(ns, "UTC")`, if values can be cast to it.
+/// The type that Arrow's own name stands for, such as `LargeUtf8` or `Timestamp(ns, "UTC")`, if values can be cast to
+/// it.
 pub(super) fn arrow_type(text: &str) -> Option<DataType> {
-    // Arrow's parser recurses at parentheses.
+    // Arrow's parser recurses at parentheses, so the depth has to be limited here.
     if text.len() > 200 || text.matches('(').count() > 2 {
         return None;
     }
@@ -89,7 +90,7 @@ pub(crate) fn is_cast_target(data_type: &DataType) -> bool {
         || matches!(data_type, Boolean | Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)
 }
 
-/// The type as SQL text that reads as the same type.
+/// The type as SQL text. Reading the text gives the same type.
 pub(crate) fn name_of(data_type: &DataType) -> String {
     let digits = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "(0)",

@@ -16,7 +16,7 @@ use crate::memory::Reservation;
 /// `retained` what the copy holds; all are bytes.
 ///
 /// # Errors
-/// [`Error::Internal`] where more is retained than `input + copy`; the reservation is as it was then.
+/// [`Error::Internal`](crate::Error::Internal) where more is retained than `input + copy`; the reservation is as it was then.
 pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, retained: usize) -> Result<()> {
     let Some(admitted) = input.checked_add(copy) else { return Err(overflow()) };
     match admitted.checked_sub(retained) {

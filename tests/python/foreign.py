@@ -1,4 +1,4 @@
-"""Objects as other libraries make them."""
+"""Objects like those that other libraries make."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class OneArgCapsule:
-    """Only the capsule protocol, without its optional parameter."""
+    """An object with nothing but the capsule method, and without its optional parameter."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
         self.reader = reader
@@ -18,7 +18,7 @@ class OneArgCapsule:
 
 
 def misaligned(array: pa.Array, shift: int) -> pa.Array:
-    """The same values with every buffer `shift` bytes past a multiple of 64."""
+    """The same values, with every buffer at an address `shift` bytes after a multiple of 64."""
 
     def move(buffer: pa.Buffer | None) -> pa.Buffer | None:
         if buffer is None:

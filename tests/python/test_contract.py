@@ -1,4 +1,4 @@
-"""The lines of docs/contract.md: all there, each once, and no test names another."""
+"""docs/contract.md has every line once, and tests name only lines that it has."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What help() and an editor say is the same, and its examples are true."""
+"""Docstrings of the module and of its stub are the same, and their examples run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STUB = pathlib.Path(prejoin.__file__).with_name("_core.pyi")
 
 
 def documented(body: list[ast.stmt], owner: object, prefix: str = "") -> Iterator[tuple[str, str, object]]:
-    """Name, docstring in the stub, and the thing itself."""
+    """Name, docstring in the stub, and the object."""
     for node in body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef):
             continue
@@ -27,7 +27,7 @@ def documented(body: list[ast.stmt], owner: object, prefix: str = "") -> Iterato
             yield from documented(node.body, value, f"{node.name}.")
 
 
-def test_stub_and_module_say_the_same() -> None:
+def test_stub_and_module_have_the_same_docstrings() -> None:
     pairs = list(documented(ast.parse(STUB.read_text()).body, _core))
     assert len(pairs) > 70
     for name, text, value in pairs:
@@ -41,8 +41,8 @@ def test_everything_public_is_documented() -> None:
         assert isinstance(value, str) or value.__doc__, name
 
 
-def test_examples_are_true() -> None:
-    """S49, for Python."""
+def test_examples_run() -> None:
+    """S49, for the Python documentation."""
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(verbose=False)
     for name in prejoin.__all__:
         for test in finder.find(getattr(prejoin, name), name):

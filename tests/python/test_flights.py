@@ -1,4 +1,4 @@
-"""The year of flights that the demo joins, held against pandas."""
+"""The year of flights that the demo joins, compared with pandas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Tables = dict[str, pa.Table]
 
 
 def frame(table: pa.Table) -> pd.DataFrame:
-    """Nullable columns of the very types, so that an integer with nulls stays an integer."""
+    """Nullable columns of the same types, so that an integer column with nulls stays an integer column."""
     return table.to_pandas(types_mapper=pd.ArrowDtype)
 
 
@@ -44,7 +44,7 @@ def test_join_equals_pandas(flights_data: Tables, pool: prejoin.MemoryPool, step
     pd.testing.assert_frame_equal(frame(got), expected, check_index_type=False)
 
 
-def test_facts_the_joins_rest_on(flights_data: Tables) -> None:
+def test_the_data_has_what_the_joins_assume(flights_data: Tables) -> None:
     flights, weather = flights_data["flights"], flights_data["weather"]
     assert flights["tailnum"].null_count == 2512
     assert {"year"} <= set(flights.column_names) & set(flights_data["planes"].column_names)
@@ -60,7 +60,7 @@ def test_demo(flights_data: Tables, tmp_path: Path) -> None:
     assert all(step.batches == 83 for step in report.steps)
     written = pa.parquet.read_table(output)
     assert written.num_rows == 276_688
-    # A plane's year of building beside the year of the flight.
+    # The year in which a plane was built has the same name as the year of the flight.
     assert set(written["year"].unique().to_pylist()) == {2013}
     assert written["year_plane"].null_count > 0
     table = "\n".join(demo.lines(report))

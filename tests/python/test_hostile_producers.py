@@ -1,4 +1,4 @@
-"""Producers that break the rules of the Arrow C interfaces get a clean error, never a crash."""
+"""Producers that break the rules of the Arrow C interfaces cause an error, never a crash."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CStream._fields_ = [
 
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-# What C code points to.
+# The C structs of the Arrow interfaces.
 KEPT: list[object] = []
 
 
@@ -176,26 +176,26 @@ SCHEMAS: dict[str, tuple[pa.RecordBatch, Spoil]] = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_a_broken_array_gets_a_clean_error(name: str) -> None:
+def test_a_broken_array_is_an_error(name: str) -> None:
     batch, spoil = ARRAYS[name]
     with pytest.raises((prejoin.ExecutionError, prejoin.PlanError)):
         _core.read_all(Hostile(batch, array=spoil))
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_broken_schema_gets_a_clean_error(name: str) -> None:
+def test_a_broken_schema_is_an_error(name: str) -> None:
     batch, spoil = SCHEMAS[name]
     with pytest.raises(prejoin.PlanError):
         _core.read_all(Hostile(batch, schema=spoil))
 
 
-def test_what_was_not_spoiled_is_read() -> None:
+def test_an_unchanged_array_is_read() -> None:
     for batch in (NUMBERS, TEXTS, LISTS, VIEWS, CODES, RUNS, UNIONS):
         assert _core.read_all(Hostile(batch)).to_batches()[0].equals(batch)
 
 
 class Stream:
-    """A C stream whose functions are Python's."""
+    """A C stream whose functions are written in Python."""
 
     def __init__(self, get_schema: Any, get_next: Any) -> None:
         self.released = 0

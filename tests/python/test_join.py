@@ -397,7 +397,8 @@ def test_a_table_is_answered_in_one_chunk() -> None:
     due = [(k, n, str(k)) for k, n in zip(whole["k"].to_pylist(), range(30_000), strict=True) if k < 10]
     chunked = pa.concat_tables([whole.slice(0, 10), whole.slice(10, 20_000), whole.slice(20_010)])
     for probe in (whole, chunked, chunked.to_batches(), pl.from_arrow(chunked), chunked.to_pandas()):
-        for options in ({}, {"batch_size": 7}, {"limit": 9_000}):
+        every: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"limit": 9_000}]
+        for options in every:
             joined = prejoin.join(probe, build, **options)
             assert joined["s"].num_chunks == 1
             rows = list(zip(*(joined[name].to_pylist() for name in ("k", "n", "s")), strict=True))

@@ -1,5 +1,5 @@
-"""Columns as they may lie in memory: any address, slices, garbage beneath nulls, nested and encoded types, and what
-outputs keep of them. The oracle is Python's lists of the same values."""
+"""Columns in any memory layout: any address, slices, garbage beneath nulls, nested and encoded types, and what outputs
+share with them. Results are compared with Python lists of the same values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: list[Any] = ["inner", "left", "right", "full", "semi", "anti", "mark", "b
 
 
 def at(data: bytes, shift: int) -> pa.Buffer:
-    """The bytes, `shift` bytes past a multiple of 64."""
+    """The bytes, at an address `shift` bytes after a multiple of 64."""
     room = np.zeros(len(data) + 128, np.uint8)
     start = -room.ctypes.data % 64 + shift
     room[start : start + len(data)] = np.frombuffer(data, np.uint8)
@@ -33,7 +33,7 @@ def at(data: bytes, shift: int) -> pa.Buffer:
 
 
 def plain(value: Any) -> Any:
-    """NaN equal to itself."""
+    """A form of the value in which NaN equals itself."""
     if isinstance(value, dict):
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
@@ -113,7 +113,7 @@ def check(
 
 
 def fixed_width() -> dict[str, Callable[[int, int], Any]]:
-    """So many rows of each fixed-width type at an address; DayTime intervals are nanoarrow's, pyarrow has none."""
+    """So many rows of a fixed-width type at an address. DayTime intervals are made by nanoarrow: pyarrow has none."""
     types = [
         *[pa.binary(width) for width in (1, 2, 3, 4, 5, 8, 16, 24, 32)],
         *[pa.int8(), pa.uint16(), pa.float16(), pa.int32(), pa.float32(), pa.int64(), pa.uint64(), pa.float64()],
@@ -210,7 +210,7 @@ def test_unions_without_a_nullable_child_lie_beneath_nulls(mode: str, tmp_path: 
     ):
         check(column, column[:9], KINDS, tmp_path)
         check(column, column[:0], ["right", "full"], tmp_path)
-        # An empty build has no row to stand beneath a null.
+        # An empty build has no row to store beneath a null.
         empty = prejoin.prepare(pa.table({"k": pa.array([], pa.int64()), "b": column[:0]}), "k")
         got = pa.table(prejoin.join(pa.table({"k": [1, 2]}), empty, how="left"))
         got.validate(full=True)
@@ -271,7 +271,7 @@ def test_runs_that_are_outgrown_within_others_are_refused_by_name(name: str) -> 
             prejoin.join(probe, build)
         # As a table or a stream it comes in more pieces.
         assert prejoin.join(pa.table(probe), build)["v"].num_chunks == 2
-    # A condition looks at fewer pairs at a time.
+    # A condition evaluates fewer pairs at a time.
     where = "v IS NOT NULL"
     assert pa.table(prejoin.join(probe, build, select=["k"], where=where)).num_rows == 3
     assert prejoin.join(pa.table({"k": [2] * 3000}), build, select=["k"], where=where, batch_size=1).num_rows == 3000
@@ -287,7 +287,7 @@ def test_more_values_than_offsets_reach_are_found_before_they_are_copied() -> No
         with pytest.raises(prejoin.ExecutionError, match=f'column "{column}".*smaller batch_size'):
             join(probe)
     assert pa.total_allocated_bytes() == before
-    # A condition decides fewer pairs at a time.
+    # A condition evaluates fewer pairs at a time.
     assert prejoin.join(probe, build, select=["k"], where="t LIKE 'x%'", batch_size=4096).num_rows == 2050
 
 
@@ -387,8 +387,8 @@ OWNED = [
 
 
 @pytest.mark.parametrize("kind", OWNED)
-def test_small_outputs_keep_no_build(kind: str) -> None:
-    """S23: some rows own their bytes, so that they pickle small and a build goes with its charge."""
+def test_small_outputs_do_not_keep_the_build(kind: str) -> None:
+    """S23: a few rows own their bytes, so they pickle small, and the build is freed with its charge."""
     count = 20_000
     pool = prejoin.MemoryPool()
     column = long_values(kind, count)
@@ -419,7 +419,7 @@ def test_two_rows_of_a_polars_frame_pickle_small() -> None:
 
 @pytest.mark.parametrize("kind", ["string_view", "list_view"])
 def test_outputs_that_use_most_of_a_column_share_it_under_a_lease(kind: str) -> None:
-    """S23, S24: text that many rows point to is not multiplied."""
+    """S23, S24: so text that many rows point to is not copied for each of them."""
     pool = prejoin.MemoryPool()
     build = prejoin.prepare(pa.record_batch({"k": [1], "v": long_values(kind, 1)}), "k", pool=pool)
     reserved = build.reserved_bytes
@@ -434,7 +434,7 @@ def test_outputs_that_use_most_of_a_column_share_it_under_a_lease(kind: str) -> 
 
 @pytest.mark.parametrize("count", [50, 20_000])
 def test_dictionaries_of_a_stream_fit_an_ipc_file(count: int, tmp_path: Path) -> None:
-    """A file has room for one dictionary per column: its values are never cut to a batch."""
+    """A file has room for one dictionary per column, so the values are never reduced to those of a batch."""
     codes = pa.array(range(count), pa.int32())
     column = pa.DictionaryArray.from_arrays(codes, long_values("int", count).cast(pa.string()))
     build = prejoin.prepare(pa.record_batch({"k": codes, "v": column}), "k")
@@ -447,8 +447,8 @@ def test_dictionaries_of_a_stream_fit_an_ipc_file(count: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize("keep", ["first", "last"])
 @pytest.mark.parametrize("kind", ["int", *OWNED])
-def test_keep_leaves_nothing_of_a_foreign_batch(kind: str, keep: Any) -> None:
-    """S9: what pyarrow still holds for a build is charged."""
+def test_keep_releases_foreign_batches(kind: str, keep: Any) -> None:
+    """S9: the memory that pyarrow still holds for a build is charged."""
     count = 20_000
     gc.collect()
     before = pa.total_allocated_bytes()
@@ -463,7 +463,7 @@ def test_keep_leaves_nothing_of_a_foreign_batch(kind: str, keep: Any) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_an_ordinary_join_charges_foreign_batches_like_prepare(partitions: int) -> None:
-    """S9, S15: a small slice of a large table is copied, not kept for the price of what it shows."""
+    """S9, S15: a small slice of a large table is copied instead of keeping the table."""
     gc.collect()
     before = pa.total_allocated_bytes()
     big = pa.table({"k": pa.array(range(1_000_000)), "v": pa.array(range(1_000_000))})
@@ -516,7 +516,7 @@ def flat(chance: random.Random, data_type: pa.DataType, count: int, nulls: bool 
     array = pa.array([value(chance, data_type) for _ in range(count)], data_type)
     if not nulls or data_type == pa.null() or chance.random() < 0.4:
         return array
-    # Whatever stands beneath the nulls stays there.
+    # The values beneath the nulls are kept.
     valid = pa.array([chance.random() < 0.7 for _ in range(count)], pa.bool_()).buffers()[1]
     array = pa.Array.from_buffers(data_type, count, [valid, *array.buffers()[1:]])
     return misaligned(array, chance.choice([1, 2, 4, 8])) if chance.random() < 0.5 else array
@@ -603,7 +603,7 @@ def test_any_layout_is_carried(seed: int, tmp_path: Path) -> None:
 
 
 def holds_nulls(data_type: pa.DataType) -> bool:
-    """As documented: a bare union or run-ends without a nullable child are not null-extended."""
+    """As documented: no nulls are added to a union or run-end column without a nullable child."""
     if pa.types.is_union(data_type):
         return any(field.nullable and holds_nulls(field.type) for field in data_type)
     return True

@@ -1,4 +1,4 @@
-"""`select=`, `validate=` and `keep=`."""
+"""`select=`, `validate=` and `keep=`: which columns and rows come out, and which joins are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BUILD = pa.table({"id": [1, 2, 4], "v": ["a", "b", "c"], "x": [0.5, 1.5, 2.5]})
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(HOWS), st.data())
 def test_select_is_a_projection_of_the_join(how: Any, data: st.DataObject) -> None:
-    """A selection gives the columns that all of them would hold, whatever the shape of the probe and the predicate."""
+    """Selected columns equal those of the full output, whatever the kind of probe object and the predicate."""
     build = prejoin.prepare(BUILD, "id")
     on, coalesce = {"k": "id"}, data.draw(st.sampled_from([None, False]))
     where = data.draw(st.sampled_from([None, prejoin.col("probe.w") > 1, prejoin.col("build.x") < 2.0]))
@@ -58,7 +58,7 @@ def test_qualified_names_reach_every_column() -> None:
     both = prejoin.join(PROBE, build, select={"a": "probe.v", "b": "build.v", "again": "v"}, **options)
     assert both.to_pydict()["b"] == ["b", None, "b", None]
     assert both["again"].equals(both["a"])
-    # A name of the output comes first, also one with a point.
+    # A name of the output is looked up first, also one that contains a dot.
     pointed = pa.table({"k": [2], "build.x": [7]})
     assert prejoin.join(pointed, build, {"k": "id"}, select=["build.x"])["build.x"].to_pylist() == [7]
     nothing = prejoin.join(PROBE.to_batches()[0], build, select=[], **options)
@@ -103,7 +103,7 @@ def test_clashes_that_are_not_selected_do_not_matter() -> None:
 
 
 def test_columns_that_are_not_selected_are_not_read() -> None:
-    """What nobody asks for is not even looked into: text that is not UTF-8 is an error only where it is read."""
+    """Columns that are not selected are not checked: text that is not UTF-8 is an error only if it is read."""
     broken = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     batch = pa.record_batch([pa.array([2]), broken], names=["k", "v"])
     build = prejoin.prepare(BUILD, "id")
@@ -125,13 +125,13 @@ KEYS = st.lists(st.sampled_from([None, 0, 1, 2, 3]), max_size=6)
 def test_validate_refuses_repeated_keys(
     probe_keys: list[Any], build_keys: list[Any], how: Any, validate: Any, nulls: bool, data: st.DataObject
 ) -> None:
-    """B4: exactly the joins whose keys repeat are refused, whatever the kind; and nothing stays charged."""
+    """B4: exactly the joins whose keys repeat are refused, whatever the join type, and nothing stays charged."""
 
     def repeats(keys: list[Any], among: list[Any]) -> bool:
         live = [key for key in keys if key in among and (key is not None or nulls)]
         return len(live) != len(set(live))
 
-    # An empty side leaves some kinds nothing to look at.
+    # With an empty side, some join types read no rows.
     cut = data.draw(st.integers(0, len(probe_keys)))
     probe = pa.table({"k": pa.chunked_array([probe_keys[:cut], probe_keys[cut:]], pa.int64())})
     build_pool = prejoin.MemoryPool()
@@ -153,7 +153,7 @@ def test_validate_refuses_repeated_keys(
 
 
 def test_validate_over_partitions_and_runs() -> None:
-    """B4: one join is all its partitions; another run starts anew. The state is charged while the join runs."""
+    """B4: all partitions of a run are checked together; each run starts afresh. Its state is charged while it runs."""
     build = prejoin.prepare(pa.table({"k": list(range(100_000))}), "k")
     parts = [pa.table({"k": [1, 2, -1, -1]}), pa.table({"k": [3, 2]})]
     schema = pa.schema([("k", pa.int64())])
@@ -188,7 +188,7 @@ def test_validate_over_partitions_and_runs() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, "a"])), max_size=9), st.data())
 def test_keep_equals_polars(rows: list[tuple[Any, Any]], data: st.DataObject) -> None:
-    """B4: one row per key, first or last, chosen before rows are counted; null keys that match nothing stay."""
+    """B4: the first or last row of each key, chosen before rows are counted; null keys that match nothing are kept."""
     keys = data.draw(st.sampled_from([["a"], ["a", "b"]]))
     keep: Any = data.draw(st.sampled_from(["first", "last"]))
     nulls = data.draw(st.booleans())

@@ -1,4 +1,4 @@
-"""Memory goes back to the system, as /proc shows it: each case in a process of its own."""
+"""Memory goes back to the system, as /proc shows it. Each case runs in a separate process."""
 
 from __future__ import annotations
 

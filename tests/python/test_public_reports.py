@@ -56,7 +56,7 @@ OPERATORS = {
 
 
 def where(expression: Any) -> prejoin.Expr:
-    """A residual predicate in the library's own terms."""
+    """The residual predicate of a case as an expression of this library."""
     name, *operands = expression
     if name in ("b", "p"):
         return prejoin.col(f"{'build' if name == 'b' else 'probe'}.{operands[0]}")
@@ -73,7 +73,7 @@ def schema_of(side: Any) -> pa.Schema:
 
 
 def source(side: Any) -> Any:
-    """A fresh source: a stream is opened, a list of batches becomes an iterator that knows no schema."""
+    """A fresh source: a stream is opened, and a list of batches becomes an iterator without a schema."""
     if isinstance(side, Stream):
         return side.open()
     return iter(side) if isinstance(side, list) else side
@@ -106,7 +106,7 @@ def execute(case: Case, prepared: prejoin.PreparedBuild, **options: Any) -> pa.R
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What `work` returns or raises; a panic is no Exception, and accepts() wants to see it."""
+    """What `work` returns or raises, also a panic, which is not an `Exception`: accepts() has to see it."""
     try:
         return work()
     except (KeyboardInterrupt, SystemExit):
@@ -157,7 +157,7 @@ def _threads(case: Case, prepared: prejoin.PreparedBuild) -> None:
 
 
 def _filter_safe(case: Case, prepared: prejoin.PreparedBuild) -> None:
-    """The join gives the same rows of a probe that its filter went through first."""
+    """The join returns the same rows if its filter is applied to the probe side first."""
     keys = [probe for _, probe in case["on"]]
     dynamic = prejoin.DynamicFilter(schema_of(case["probe"]), keys)
     list(execute(case, prepared, dynamic_filter=dynamic))
@@ -166,7 +166,7 @@ def _filter_safe(case: Case, prepared: prejoin.PreparedBuild) -> None:
     masks = [dynamic.evaluate(batch) for batch in batches]
     if case["how"] in ("right", "full", "right_anti"):
         assert all(all(mask.to_pylist()) for mask in masks)
-    # Row by row: pyarrow filters no views.
+    # Row by row, since pyarrow cannot filter views.
     kept = [
         batch.slice(row, 1)
         for batch, mask in zip(batches, masks, strict=True)
@@ -258,7 +258,7 @@ RUN: dict[str, Callable[[Case, Any], None]] = {
 
 
 def passes(case: Case) -> None:
-    """Raises unless the case, its sequence on the same build, all cuts of its sides and its checks hold."""
+    """Raises unless the case passes alone, in sequence on one build, for all cuts of its sides, and in its checks."""
     prepared = outcome(lambda: prepare(case))
     if isinstance(prepared, BaseException):
         verify(case, prepared, "prepare")
@@ -287,8 +287,8 @@ def test_every_check_runs(check: str) -> None:
     assert check in RUN
 
 
-def test_the_policy_is_one_for_all_float_cases() -> None:
-    """The rows of a float case under another policy are refused: the comparison can fail."""
+def test_all_float_cases_have_the_same_policy() -> None:
+    """The rows of a float case by another policy are not accepted, so the comparison can fail."""
     case = next(case for case in load_cases() if case["name"] == "float_nan_payloads")
     got = run(case)
     assert same(canon_rows(got), case["by_policy"][POLICY])

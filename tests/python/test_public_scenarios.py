@@ -31,7 +31,7 @@ def keyed(keys: Any, name: str = "k") -> pa.RecordBatch:
 
 
 def script(text: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Runs Python code in a process of its own."""
+    """Runs Python code in a separate process."""
     command = [sys.executable, "-c", textwrap.dedent(text)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -226,7 +226,7 @@ def test_gil_source_needs_other_thread() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        # Only to turn a deadlock into a failure.
+        # The timeout only turns a deadlock into a failure.
         thread.join(60)
     assert finished
     assert finished[0].num_rows == 50
@@ -284,7 +284,7 @@ def test_peer_abandons_probe(pool: prejoin.MemoryPool) -> None:
 
 
 def test_build_shared_is_complete() -> None:
-    """Each probe is a join of its own: its unmatched build rows are those that *its* rows did not match."""
+    """Each probe is a separate join: its unmatched build rows are those that *its* rows did not match."""
     prepared = prejoin.prepare(keyed(range(40)), "k")
     parts = [list(range(at, 36, 4)) for at in range(4)]
     left_over: list[set[int]] = [set() for _ in parts]
@@ -309,7 +309,7 @@ def test_build_shared_is_complete() -> None:
 
 
 def test_pickle_of_sliced_input(tmp_path: Path) -> None:
-    """B5: what is saved and sent is the slice, not what it was cut from."""
+    """B5: the slice is saved and sent, not the table that it was cut from."""
     table = pa.table({"k": range(1_000_000), "s": [f"text {i}" for i in range(1_000_000)]})
     build = prejoin.prepare(table.slice(500_000, 10), "k")
     path = tmp_path / "slice"
@@ -371,7 +371,7 @@ def test_attach_wrong_build_by_key_order() -> None:
 
 
 def test_no_panic_exception() -> None:
-    """test_public_reports.py lets no panic pass in any case; here the text of the error that it stands for."""
+    """test_public_reports.py accepts no panic in any case; this checks the text of the error."""
     build, probe = pa.table({"id": pa.array([1], pa.int64())}), pa.table({"name": ["1"]})
     with pytest.raises(prejoin.PlanError) as raised:
         prejoin.HashJoin(build=build, probe=probe, on=[("id", "name")])

@@ -1,4 +1,4 @@
-"""The Python in the README and in docs/predicates.md runs as it stands there."""
+"""The Python examples in README.md and docs/predicates.md run as they are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_readme_example(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_examples_of_predicates() -> None:
-    """One after the other: the later ones use what the first one made."""
+    """They run one after the other, since the later ones use variables of the first one."""
     blocks = python_in("docs/predicates.md")
     assert len(blocks) == 3
     exec(compile("\n".join(blocks), "docs/predicates.md", "exec"), {"__name__": "predicates"})

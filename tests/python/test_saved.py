@@ -1,4 +1,4 @@
-"""B5: saved and shared builds, in this process and in others. tests/saved.rs has the bytes."""
+"""B5: saved and shared builds, in this process and in others. tests/saved.rs tests the bytes of the files."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def names_of_shared(shared: prejoin.SharedBuild) -> list[str]:
 
 
 def python(text: str, *arguments: str) -> subprocess.Popen[str]:
-    """Runs Python code that talks over its standard streams."""
+    """Runs Python code in a process that communicates over its standard streams."""
     command = [sys.executable, "-c", textwrap.dedent(text), *arguments]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("verify", [True, False])
-def test_an_opened_build_is_a_build(path: Path, verify: bool, pool: prejoin.MemoryPool) -> None:
+def test_an_opened_build_equals_the_saved_one(path: Path, verify: bool, pool: prejoin.MemoryPool) -> None:
     made = prejoin.prepare(USERS, "id")
     opened = prejoin.open(path, verify=verify, pool=pool)
     size = path.stat().st_size
@@ -114,7 +114,7 @@ def test_inspect_reads_the_header(path: Path, tmp_path: Path) -> None:
 
 
 def test_pyarrow_reads_the_rows_in_place(path: Path) -> None:
-    """As docs/format.md says."""
+    """As described in docs/format.md."""
     offset, length = prejoin.inspect(path)["rows_at"]
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -122,8 +122,8 @@ def test_pyarrow_reads_the_rows_in_place(path: Path) -> None:
     assert rows.equals(USERS)
 
 
-def test_the_page_of_the_format_is_true(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its code reads the rows of a file, and its table has every section with its checksum."""
+def test_the_format_is_as_documented(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code in docs/format.md reads the rows of a file, and its table lists every section with its checksum."""
     page = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
     code = page.split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(path.parent)
@@ -149,8 +149,8 @@ GOLDEN_BUILDS: dict[str, tuple[pa.Table, list[str], bool]] = {
 
 @pytest.mark.parametrize("name", sorted(GOLDEN_BUILDS))
 def test_files_of_this_version_stay_readable(name: str) -> None:
-    """Files that were saved long ago. A change that breaks one is a new format version (see docs/format.md): then write
-    them anew with PREJOIN_GOLDEN=write."""
+    """A change that cannot read these files is a new format version (see docs/format.md): write them again with
+    PREJOIN_GOLDEN=write."""
     table, on, null_equal = GOLDEN_BUILDS[name]
     made = prejoin.prepare(table, on, null_equal=null_equal)
     file = GOLDEN / f"{name}.prejoin"
@@ -188,8 +188,8 @@ def test_files_and_modes(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_builds_travel_to_other_processes(path: Path, method: str) -> None:
-    """An opened build as its path, a shared one as its handle; both stay what they are here."""
+def test_builds_are_sent_to_other_processes(path: Path, method: str) -> None:
+    """An opened build is sent as its path, a shared one as its handle; both stay usable here."""
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     opened, shared = prejoin.open(path), prejoin.prepare(USERS, "id").share()
@@ -235,7 +235,7 @@ def test_the_copy_is_charged_like_the_build(pool: prejoin.MemoryPool) -> None:
 
 @linux
 def test_a_shared_build_outlives_a_killed_owner() -> None:
-    """Who has it open keeps it after kill -9 of the owner; nobody new can come, and says why. No file is left."""
+    """A process that has it open keeps it after kill -9 of the owner. Opening it anew is an error that says why."""
     owner = python(
         """
         import pickle, sys, prejoin, pyarrow as pa
@@ -256,7 +256,7 @@ def test_a_shared_build_outlives_a_killed_owner() -> None:
 
 
 def test_a_killed_save_leaves_one_of_two_files(tmp_path: Path) -> None:
-    """B5: whenever a saving process is killed, the name means the old file or the new one."""
+    """B5: whenever a saving process is killed, the path leads to the old file or to the new one."""
     path = tmp_path / "build"
     whole = {prejoin.prepare(pa.table({"id": range(n)}), "id").fingerprint for n in (60_000, 70_000)}
     text = """
@@ -303,7 +303,7 @@ def test_threads_open_and_save_at_once(path: Path, pool: prejoin.MemoryPool) -> 
 
 @linux
 def test_processes_share_one_copy() -> None:
-    """B5: the example at a size where what each process needs for itself weighs more, and four copies still show."""
+    """B5: the example with a small build, for which the memory of each process matters more; four copies would show."""
     script = Path(__file__).parents[2] / "examples" / "one_copy_per_host.py"
     command = [sys.executable, str(script), "--rows", "200000", "--processes", "4", "--at-most", "1.6"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
@@ -354,7 +354,7 @@ def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path) -> None:
 
 
 def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> None:
-    """A join, lookup or condition looks into the columns that it names; damage elsewhere does not stop it."""
+    """Joins, lookups and conditions check only the columns that they read; damage elsewhere does not stop them."""
     path = tmp_path / "build"
     rows = 2000
     table = pa.table(
@@ -402,7 +402,7 @@ def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> No
                 ask()
 
 
-def test_a_copy_in_memory_needs_its_file_no_more(path: Path, tmp_path: Path, pool: prejoin.MemoryPool) -> None:
+def test_a_copy_in_memory_does_not_need_its_file(path: Path, tmp_path: Path, pool: prejoin.MemoryPool) -> None:
     size = path.stat().st_size
     build = prejoin.open(path, memory=True, pool=pool)
     assert (pool.reserved, build.reserved_bytes, build.memory()["private"], build.memory()["mapped"]) == (size,) * 3 + (
@@ -427,7 +427,7 @@ def test_a_copy_in_memory_needs_its_file_no_more(path: Path, tmp_path: Path, poo
 
 @linux
 def test_a_handle_of_something_else_is_refused(tmp_path: Path) -> None:
-    """Its process is gone and the number of its descriptor taken by a pipe, which blocks whoever opens it."""
+    """The process has ended, and its descriptor number now belongs to a pipe, which would block whoever opens it."""
     shared = prejoin.prepare(USERS, "id").share()
     attach = shared.__reduce__()[0]
     os.mkfifo(tmp_path / "pipe")
@@ -437,7 +437,7 @@ def test_a_handle_of_something_else_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_call_leaves_nothing(tmp_path: Path) -> None:
-    """Ctrl-C comes while a build is saved, opened, shared and named over and over: each stops, and no file is left."""
+    """Ctrl-C during repeated saving, opening, sharing and fingerprints: each of them stops, and no file is left."""
     text = """
         import os, signal, sys, prejoin, pyarrow as pa
         rows = 300_000
@@ -477,7 +477,7 @@ def test_an_interrupted_call_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_long_save_is_interrupted(tmp_path: Path) -> None:
-    """The signal is there before the call: a save of 100 MB does not come to its end."""
+    """The signal arrives before the call, so a save of 100 MB does not finish."""
     rows = 1_500_000
     build = prejoin.prepare(pa.table({"id": range(0, rows * 7, 7), **{f"v{i}": range(rows) for i in range(6)}}), "id")
 
@@ -500,7 +500,7 @@ def test_a_long_save_is_interrupted(tmp_path: Path) -> None:
 
 @linux
 def test_files_in_hard_places(tmp_path: Path) -> None:
-    """Names as long as they can be, links that lead nowhere yet, modes, directories that nobody reads."""
+    """The longest names, links to files that do not exist yet, modes, and directories without read permission."""
     build = prejoin.prepare(USERS, "id")
     build.save(tmp_path / ("x" * 255))
     (tmp_path / ("x" * 255)).unlink()

@@ -238,9 +238,9 @@ class Recorded(pl.LazyFrame):
 
     asked: list[str] = []  # noqa: RUF012
 
-    def select(self, columns: Any) -> Any:
-        self.asked.extend(columns)
-        return super().select(columns)
+    def select(self, *exprs: Any, **named: Any) -> pl.LazyFrame:
+        self.asked.extend(exprs[0])
+        return super().select(*exprs, **named)
 
 
 def test_a_scan_reads_the_columns_that_are_used(tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""One handle, many threads."""
+"""Many threads probe one prepared build."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import prejoin
 
 
 def test_eight_threads_probe_one_handle(pool: prejoin.MemoryPool) -> None:
-    """S34: every thread has its own probe, its own streams, and the right answer."""
+    """S34: each thread has its own probe and its own streams, and gets the right rows."""
     rows, threads, batches = 20_000, 8, 25
     keys = pa.array([i * 3 % rows for i in range(rows)], pa.int64())
     table = pa.table({"k": keys, "v": pa.array([f"v{i}" for i in range(rows)])})

@@ -1,4 +1,4 @@
-"""Keys of every family and payloads of many types, in any encoding, against a nested loop, polars and duckdb."""
+"""Keys of every family and payloads of many types, in any encoding, compared with a nested loop, polars and duckdb."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 
 class Family(NamedTuple):
-    """Types that compare with each other, values, and the type in which other engines compare them."""
+    """Types that can be compared with each other, values, and the type in which other engines compare them."""
 
     types: list[pa.DataType]
     values: list[Any]
@@ -129,7 +129,7 @@ class Side(NamedTuple):
 
 @st.composite
 def side(draw: st.DrawFn, families: list[Family]) -> Side:
-    """A table of chunks, each a slice out of a longer batch: keys, a payload of any type, the row's number."""
+    """A table of keys, a payload of any type and row numbers, in chunks that are slices of longer batches."""
     types = [draw(st.sampled_from(family.types)) for family in families]
     fitting = [[v for v in f.values if f.fits(_plain(t), v)] for f, t in zip(families, types, strict=True)]
     keys = draw(st.lists(st.tuples(*(st.sampled_from([None, *items]) for items in fitting)), max_size=14))
@@ -172,7 +172,7 @@ def equal(build: Any, probe: Any) -> bool:
 
 
 def nested_loop(build: Side, probe: Side, how: str, nulls: list[bool]) -> list[Row]:
-    """Build columns, then probe columns; probe rows in order, their matches in build order, the rest last."""
+    """The rows of a nested loop: build columns first, in probe order, then in build order; closing build rows last."""
 
     def matches(b: Row, p: Row) -> bool:
         return all(equal(x, y) and (x is not None or null) for x, y, null in zip(b, p, nulls, strict=True))
@@ -237,7 +237,7 @@ def test_every_kind_on_one_handle_equals_a_nested_loop(
 
 
 def pairs(result: pa.Table) -> Counter[Row]:
-    """Row numbers of both sides, build first; of semi and anti joins the probe's alone."""
+    """The row numbers of both sides, build first; for semi and anti joins only those of the probe side."""
     rows = [column for column, name in zip(result.columns, result.column_names, strict=True) if name == "row"]
     return Counter(zip(*(column.to_pylist() for column in rows), strict=True))
 
@@ -252,8 +252,8 @@ FLAT = [name for name, family in FAMILIES.items() if family.plain != pa.null()]
 
 @settings(max_examples=150, deadline=None)
 @given(inputs(FLAT), st.booleans())
-def test_kinds_equal_polars(drawn: tuple[list[Family], Side, Side], null: bool) -> None:
-    """B1, B2: answers that share no code with ours, as multisets of row numbers."""
+def test_join_types_equal_polars(drawn: tuple[list[Family], Side, Side], null: bool) -> None:
+    """B1, B2: the same row numbers in any order, by an implementation that shares no code with this one."""
     families, build, probe = drawn
     nulls = [null] * len(families)
     prepared = prepare(build, probe, nulls, prejoin.MemoryPool())
@@ -269,8 +269,8 @@ def test_kinds_equal_polars(drawn: tuple[list[Family], Side, Side], null: bool) 
 
 @settings(max_examples=150, deadline=None)
 @given(inputs(FLAT), st.data())
-def test_kinds_equal_duckdb(drawn: tuple[list[Family], Side, Side], data: st.DataObject) -> None:
-    """B1, B2, B4: as for polars, with the null equality of each key, and build-side kinds as joins turned around."""
+def test_join_types_equal_duckdb(drawn: tuple[list[Family], Side, Side], data: st.DataObject) -> None:
+    """B1, B2, B4: as for polars, with null equality for each key; build-side joins are written with swapped sides."""
     families, build, probe = drawn
     nulls = data.draw(st.lists(st.booleans(), min_size=len(families), max_size=len(families)))
     prepared = prepare(build, probe, nulls, prejoin.MemoryPool())
@@ -308,7 +308,7 @@ TEXT_SOURCES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("build", TEXT_SOURCES)
 @pytest.mark.parametrize("probe", TEXT_SOURCES)
-def test_strings_of_any_frame_meet(build: str, probe: str) -> None:
+def test_strings_of_all_kinds_of_frames_match(build: str, probe: str) -> None:
     prepared = prejoin.prepare(TEXT_SOURCES[build](), "name", null_equal=True)
     got = prejoin.join(TEXT_SOURCES[probe](), prepared)
     assert [str(name) if name else None for name in got["name"].to_pylist()] == NAMES
@@ -316,7 +316,7 @@ def test_strings_of_any_frame_meet(build: str, probe: str) -> None:
 
 
 def test_a_full_dictionary_beside_nulls_fits_one_batch() -> None:
-    """The pieces of one output batch share a dictionary that fills its key type; unmatched build rows have none."""
+    """All parts of an output batch share a dictionary that fills its key type; unmatched build rows add no value."""
     codes = pa.array(range(256), pa.uint8())
     texts = pa.DictionaryArray.from_arrays(codes, pa.array([f"text {i}" for i in range(256)]))
     probe = pa.record_batch({"k": pa.array(range(256), pa.int64()), "d": texts})
@@ -336,7 +336,7 @@ def one(data_type: pa.DataType) -> pa.Table:
 
 
 def beside(column: pa.Array) -> pa.RecordBatch:
-    """A key of ones beside a column."""
+    """A table with this column and a key that is always 1."""
     return pa.record_batch([pa.array([1] * len(column), pa.int64()), column], names=["k", "v"])
 
 
@@ -346,7 +346,7 @@ def texts(start: int) -> pa.RecordBatch:
 
 
 def lists(*ends: int) -> pa.RecordBatch:
-    """Lists of so many values that take no memory."""
+    """Lists of so many values that need no memory."""
     return beside(pa.ListArray.from_arrays(pa.array([0, *ends], pa.int32()), pa.nulls(ends[-1])))
 
 
@@ -401,7 +401,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_is_refused_says_what_the_documentation_says(message: str) -> None:
+def test_refusals_have_the_documented_message(message: str) -> None:
     page = (Path(__file__).parents[2] / "docs" / "support.md").read_text()
     rows = [row for row in page.splitlines() if message in row and row.startswith("|")]
     assert rows, "not in docs/support.md"
@@ -411,15 +411,15 @@ def test_what_is_refused_says_what_the_documentation_says(message: str) -> None:
     assert any(f"`{type(raised.value).__name__}`" in row for row in rows)
 
 
-def test_the_documentation_lists_no_untested_refusal() -> None:
+def test_every_documented_refusal_is_tested() -> None:
     page = (Path(__file__).parents[2] / "docs" / "support.md").read_text()
     table = [row for row in page.partition("## What is refused")[2].splitlines() if row.startswith("|")]
     for row in table[2:]:
         assert any(message in row for message in REFUSED), row
 
 
-def test_what_a_dictionary_would_lose_is_refused_by_name_and_the_rest_is_kept() -> None:
-    """No batch is asked for; flags and extension types that have a field are carried."""
+def test_dictionaries_that_would_lose_a_flag_or_extension_type_are_refused() -> None:
+    """They are refused by name before a batch is read. Flags and extension types that belong to a field are kept."""
 
     def fail(_: int) -> Any:
         raise AssertionError("asked for data")

@@ -1,4 +1,4 @@
-"""Conditions: how they are made, what they refuse, and what constants mean."""
+"""Conditions made in Python: the operators of `col` and `lit`, the limit of depth, and what constants mean."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_operators(expr: prejoin.Expr, text: str) -> None:
     assert repr(expr) == text
 
 
-def test_a_condition_is_no_truth_value_and_no_key() -> None:
+def test_conditions_have_neither_truth_value_nor_hash() -> None:
     for misuse in (lambda: bool(A == 1), lambda: 0 < A < 9, lambda: not A, lambda: [A].index(B)):
         with pytest.raises(TypeError, match=r"combine conditions with & \| ~"):
             misuse()
@@ -52,8 +52,8 @@ def grow_on(grow: Callable[[Any], Any], expr: Any) -> None:
         expr = grow(expr)
 
 
-def test_depth_is_bounded_where_it_grows() -> None:
-    """A tree that a stack could not walk is never made; flat chains are no tree."""
+def test_depth_is_limited_when_a_condition_is_made() -> None:
+    """A tree too deep for the stack is never made. A chain of `&` is flat and may be long."""
     steps: list[Callable[[Any], Any]] = [
         lambda e: ~e,
         lambda e: e.is_null(),
@@ -101,8 +101,8 @@ ROME = dt.timezone(dt.timedelta(hours=2))
         (b"\x00", pa.array([b"\x00"], pa.binary(1))),
     ],
 )
-def test_constants_mean_what_they_say(value: Any, array: pa.Array) -> None:
-    """S37: equal to its own value in a column, neither above nor below; null matches nothing."""
+def test_a_constant_equals_its_own_value_in_a_column(value: Any, array: pa.Array) -> None:
+    """S37: it is neither less nor greater than that value, and null equals nothing."""
     batch = pa.record_batch({"k": pa.array([1]), "x": array})
     null = pa.record_batch({"k": pa.array([1]), "x": pa.nulls(1, array.type)})
     build = prejoin.prepare(pa.table({"k": [1]}), "k")

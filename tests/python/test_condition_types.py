@@ -1,4 +1,4 @@
-"""Conditions over every pair of types: laws between the operators, and DuckDB as a second evaluation."""
+"""Conditions over every pair of column types, compared with laws between the operators and with DuckDB."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ D = decimal.Decimal
 UTC = dt.timezone.utc
 ONE = pa.table({"k": [1]})
 X, Y = col("build.x"), col("build.y")
-# What a condition is on each row; or the class of its error.
+# The result of a condition for each row, or the class of the error that it raises.
 Truth = list[bool | None] | type[Exception]
 
 
@@ -136,8 +136,8 @@ def repeated(values: pa.Array, rows: int) -> pa.Array:
 
 @settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_lists_and_ranges_are_their_comparisons(data: st.DataObject) -> None:
-    """B3: IN is OR of =, BETWEEN two comparisons, and turning one around changes nothing; values and errors alike."""
+def test_lists_and_ranges_equal_their_comparisons(data: st.DataObject) -> None:
+    """B3: IN is an OR of =, BETWEEN is two comparisons, and swapping the operands changes neither values nor errors."""
     draw = data.draw
     name, other = (draw(st.sampled_from(sorted(COLUMNS))) for _ in range(2))
     how = draw(st.sampled_from(["plain", "plain", "dictionary", "runs"]))
@@ -192,13 +192,13 @@ NOT_IN_DUCKDB = {
 
 
 def small(values: pa.Array) -> pa.Array:
-    """The numbers of which a float holds every integer around."""
+    """The numbers in the range in which a float holds every integer."""
     kept = [v for v in values.to_pylist() if v is None or not math.isfinite(v) or abs(v) <= 2**24]
     return pa.array(kept, values.type)
 
 
 def every_pair(left: str, right: str) -> pa.Table:
-    """Each value of one column beside each of the other, as far as DuckDB compares them by value."""
+    """Each value of one column paired with each value of the other, as far as DuckDB compares them by value."""
     a, b = COLUMNS[left], COLUMNS[right]
     if {kind(left), kind(right)} == {"int", "float"}:
         a, b = small(a), small(b)
@@ -218,14 +218,14 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def duck(table: pa.Table, expression: str) -> pa.Array:
-    """What DuckDB says on each row."""
+    """The result of DuckDB for each row."""
     found = connection().from_arrow(table).query("pairs", f"SELECT {expression} AS found FROM pairs ORDER BY row")
     assert found is not None
     return found.to_arrow_table()["found"].combine_chunks()
 
 
-def test_duckdb_compares_every_pair_of_types_alike() -> None:
-    """B3: each value of one type with each of the other; refused are the pairs that the documentation names."""
+def test_every_pair_of_types_compares_as_in_duckdb() -> None:
+    """B3: each value of one type with each of the other; only those pairs of types are refused that are documented."""
     for left, right in itertools.combinations_with_replacement(sorted(COLUMNS.keys() - NOT_IN_DUCKDB), 2):
         table = every_pair(left, right)
         x, y = (table[name].combine_chunks() for name in "xy")
@@ -254,8 +254,8 @@ CASTS = {
 }
 
 
-def test_duckdb_casts_alike() -> None:
-    """B3: where both have a rule; docs/predicates.md says where ours is another one."""
+def test_casts_equal_those_of_duckdb() -> None:
+    """B3: as far as the rules agree; docs/predicates.md says where they differ."""
     for name, targets in CASTS.items():
         a = COLUMNS[name]
         table = pa.table({"row": range(len(a)), "x": a})
@@ -266,7 +266,7 @@ def test_duckdb_casts_alike() -> None:
 
 
 @pytest.mark.parametrize("how", ["plain", "dictionary", "runs"])
-def test_casts_to_a_coarser_unit_go_down(how: str) -> None:
+def test_casts_to_a_coarser_unit_round_down(how: str) -> None:
     """B3: a cast, then a comparison; before 1970 as after, like ::DATE and ::TIME. The oracle counts in integers."""
     per_second = {unit: 10 ** (3 * i) for i, unit in enumerate(UNITS)}
     for fine, coarse in itertools.combinations(reversed(UNITS), 2):
@@ -281,7 +281,7 @@ def test_casts_to_a_coarser_unit_go_down(how: str) -> None:
         days = [count // per_second[fine] // 86_400 for count in counts]
         x, y = pa.array(counts, pa.timestamp(fine)), pa.array(days, pa.int32()).cast(pa.date32())
         assert truth('x::date = y and x::"Date64" = y', x=x, y=y) == [True] * len(counts)
-    # A date in milliseconds that is no midnight.
+    # A Date64 that is not at midnight.
     x = pa.Array.from_buffers(pa.date64(), 3, [None, pa.py_buffer(np.array([-86_400_001, -1, 86_400_001], "<i8"))])
     y = pa.array([-2, -1, 1], pa.int32()).cast(pa.date32())
     assert truth("x::date = y", x=x, y=y) == [True] * 3
@@ -292,7 +292,7 @@ def test_casts_to_a_coarser_unit_go_down(how: str) -> None:
 
 
 @pytest.mark.parametrize("data_type", [pa.float16(), pa.float32(), pa.float64()])
-def test_a_decimal_beside_a_float_is_the_nearest_of_its_type(data_type: pa.DataType) -> None:
+def test_a_decimal_compared_with_a_float_is_the_nearest_float(data_type: pa.DataType) -> None:
     x = pa.array(np.array([0.1, np.inf, 1.0], data_type.to_pandas_dtype()))
     assert truth("x = 0.1 and x <= 0.1 and not x < 0.1", x=x) == [True, False, False]
     assert truth("x in (0.1, 1)", x=x) == [True, False, True]
@@ -302,7 +302,7 @@ def test_a_decimal_beside_a_float_is_the_nearest_of_its_type(data_type: pa.DataT
     assert truth(f"x in ({10**40}.5)", x=x) == [False] * 3
 
 
-def test_a_number_with_a_point_is_no_integer_in_arithmetic() -> None:
+def test_a_number_with_a_point_is_not_an_integer_in_arithmetic() -> None:
     x = pa.array([3, 4, None])
     for where in ("x / 2.0 = 1.5", "x / 2e0 = 1.5", "x * 0.5 = 1.5", "x / decimal '2' = 1.5", "x / -2.0 = -1.5"):
         assert truth(where, x=x) == [True, False, None], where
@@ -310,7 +310,7 @@ def test_a_number_with_a_point_is_no_integer_in_arithmetic() -> None:
     assert truth("x / 2 = 1", x=x) == [True, False, None]
 
 
-def test_null_with_anything_is_null_and_never_fails() -> None:
+def test_a_null_operand_gives_null_and_never_fails() -> None:
     x = pa.array([2**63, 1, None], pa.uint64())
     y = pa.array([None, 2, 2**62], pa.int64())
     for op in "+-*/%":
@@ -325,7 +325,7 @@ def test_null_with_anything_is_null_and_never_fails() -> None:
 
 
 def test_values_that_no_pair_has_cannot_fail() -> None:
-    """B3: a dictionary may hold values that are used by other rows only, or by none."""
+    """B3: a dictionary may hold values that only other rows use, or no row."""
     stamps = [dt.datetime(2024, 1, 1), dt.datetime(1, 1, 1)]
     for values, where in [
         (pa.array([1, 2, 2**63], pa.uint64()), "-x < 0"),
@@ -388,8 +388,8 @@ TEXTS = [
         ("DURATION", '"Duration(ns)"'),
     ],
 )
-def test_casts_read_the_texts_that_constants_take(word: str, to: str) -> None:
-    """B3: the same texts are taken and refused, and mean the same."""
+def test_casts_and_constants_accept_the_same_texts(word: str, to: str) -> None:
+    """B3: both accept and refuse the same texts, with the same meaning."""
     for layout in (pa.string(), pa.large_string(), pa.string_view()):
         texts = pa.array(TEXTS, layout)
         read = truth(f"TRY_CAST(x AS {to}) IS NOT NULL", x=texts)
@@ -419,20 +419,20 @@ def test_casts_read_the_texts_that_constants_take(word: str, to: str) -> None:
         (pa.array([True]), "true", "write TRUE or FALSE, or cast one of them"),
     ],
 )
-def test_text_beside_another_type_says_how_to_write_it(array: pa.Array, text: str, hint: str) -> None:
+def test_comparing_text_with_another_type_says_how_to_write_it(array: pa.Array, text: str, hint: str) -> None:
     build = prejoin.prepare(pa.table({"k": [1] * len(array), "x": array}), "k")
     compared: list[Any] = [text == X, lit(text) < X, X.is_in([text]), X.between(text, text), sql(f"x <> '{text}'")]
     for condition in compared:
         with pytest.raises(prejoin.PlanError) as refused:
             prejoin.join(ONE, build, where=condition)
-        assert f"which do not compare; {hint}" in str(refused.value)
+        assert f"which is not supported; {hint}" in str(refused.value)
     columns = prejoin.prepare(pa.table({"k": [1], "x": ["a"], "y": [dt.date(2024, 1, 1)]}), "k")
-    with pytest.raises(prejoin.PlanError, match="which do not compare; cast one of them"):
+    with pytest.raises(prejoin.PlanError, match="which is not supported; cast one of them"):
         prejoin.join(ONE, columns, where=X == Y)
 
 
-def test_letters_that_differ_by_case_are_the_same_to_ilike() -> None:
-    """B3: one character for one, as str.casefold has it where that is one character."""
+def test_ilike_ignores_the_case_of_every_letter() -> None:
+    """B3: like str.casefold, for characters that it maps to a single character."""
     letters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
     folded = [(c, c.casefold()) for c in letters if len(c.casefold()) == 1 and c.casefold() != c]
     x, y = (pa.array(column) for column in zip(*folded, strict=True))
@@ -502,7 +502,7 @@ DEEPEST = """
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stack of a thread has another least size there")
 def test_the_deepest_conditions_need_little_stack() -> None:
-    """B3: on a thread of 128 KiB, the default of musl, each accepted condition works and each other is refused."""
+    """B3: on a thread with a stack of 128 KiB, the default of musl, a condition either works or is refused."""
     code = textwrap.dedent(DEEPEST) + textwrap.dedent("""
         threading.stack_size(128 * 1024)
         thread = threading.Thread(target=work)

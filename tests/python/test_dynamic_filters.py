@@ -1,4 +1,4 @@
-"""Dynamic filters from Python: waiting for them, in threads and in event loops."""
+"""Dynamic filters: what they drop, to whom they belong, how long they live, and waiting in threads and event loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVENTS = pa.record_batch({"at": list(range(6)), "id": pa.array([1, 2, None, 1_00
 
 
 def filtered(dynamic: prejoin.DynamicFilter, seen: list[int]) -> prejoin.Source:
-    """A scan that asks the filter, which is complete by then."""
+    """A scan that applies the filter, which has to be complete by then."""
 
     def scan(partition: int) -> Iterator[pa.RecordBatch]:
         assert partition == 0
@@ -34,8 +34,8 @@ def filtered(dynamic: prejoin.DynamicFilter, seen: list[int]) -> prejoin.Source:
     ("how", "null_equal", "kept"),
     [("inner", False, 3), ("inner", True, 4), ("semi", False, 3), ("left", False, 6), ("anti", True, 6)],
 )
-def test_a_filter_knows_the_build_before_the_first_probe_batch(how: Any, null_equal: bool, kept: int) -> None:
-    """S42: it drops no row that would match, and none at all where unmatched rows come out."""
+def test_a_filter_is_complete_before_the_first_probe_batch(how: Any, null_equal: bool, kept: int) -> None:
+    """S42: it never drops a row that would match, and drops none if the join returns unmatched probe rows."""
     seen: list[int] = []
     dynamic = prejoin.DynamicFilter(EVENTS.schema, ["id"])
     assert dynamic.evaluate(EVENTS).to_pylist() == [True] * 6
@@ -69,14 +69,14 @@ def test_filters_of_two_consumers_are_independent() -> None:
         other.replace(on=[("id", "at")])
     task.reset()
     assert task.dynamic_filter is None
-    # Its probe source asked the filter, which nobody tells any more.
+    # The filter of the probe source is detached, so it is not complete when the source applies it.
     with pytest.raises(AssertionError):
         task.replace(probe=filtered(prejoin.DynamicFilter(EVENTS, "id"), seen)).execute().read_all()
     assert other.replace(dynamic_filter=None, probe=pa.table(EVENTS)).execute().read_all().num_rows == 5
 
 
 def test_a_filter_may_outlive_its_join(pool: prejoin.MemoryPool) -> None:
-    """S24, S44: it holds the build, and gives it back when it goes."""
+    """S24, S44: it keeps the build, and releases it when it is dropped."""
     dynamic = prejoin.DynamicFilter(EVENTS, "id")
     join = prejoin.HashJoin(USERS.schema, pa.table(EVENTS), "id", dynamic_filter=dynamic)
     prepared = join.prepare_build(USERS, pool=pool)
@@ -92,7 +92,7 @@ def test_a_filter_may_outlive_its_join(pool: prejoin.MemoryPool) -> None:
 
 
 def test_waiting_in_a_thread() -> None:
-    """S42: blocking with timeout."""
+    """S42: `wait_complete` blocks until the build is known or the timeout ends."""
     dynamic = prejoin.DynamicFilter(EVENTS, "id")
     join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=dynamic)
     assert dynamic.wait_complete(0) is False
@@ -110,7 +110,7 @@ def test_waiting_in_a_thread() -> None:
 
 
 def test_waiting_in_an_event_loop() -> None:
-    """S42: `await filter`, completed by another thread; cancelled waiters and closed loops harm nobody."""
+    """S42: `await filter`, completed by another thread; cancelled waiters and closed loops disturb no others."""
     dynamic = prejoin.DynamicFilter(EVENTS, "id")
     join = prejoin.HashJoin(USERS, pa.table(EVENTS), "id", dynamic_filter=dynamic)
 

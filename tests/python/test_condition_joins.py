@@ -1,4 +1,4 @@
-"""Residual conditions: a plain evaluation with three-valued logic over a nested loop, for every kind of join."""
+"""Conditions in every join type, compared with a nested loop that evaluates them pair by pair in three-valued logic."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Row = dict[str, Any]
 
 
 class FailsError(Exception):
-    """The condition is an error on this pair."""
+    """Evaluating the condition for this pair fails."""
 
 
 @dataclass
 class Node:
-    """An expression, and what it is on one pair."""
+    """An expression, and a function that evaluates it for one pair."""
 
     expr: prejoin.Expr
     value: Callable[[Row], Any]
@@ -342,10 +342,10 @@ def found(how: str, result: pa.RecordBatchReader) -> list[Any]:
 
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(conditions(), side(BUILD), side(PROBE), st.sampled_from(KINDS), st.sampled_from([1, 3, 8192]), st.booleans())
-def test_every_kind_decides_pairs_as_a_nested_loop_does(
+def test_every_join_type_equals_a_nested_loop(
     condition: Node, build: list[Row], probe: list[Row], how: str, batch_size: int, as_text: bool
 ) -> None:
-    """B3: null, false and errors alike; the text of a condition means the same."""
+    """B3: nulls and errors included; a condition and its text mean the same."""
     text = repr(condition.expr)
     assert repr(sql(text)) == repr(pickle.loads(pickle.dumps(condition.expr))) == text
     join = HashJoin(
@@ -366,7 +366,7 @@ def test_every_kind_decides_pairs_as_a_nested_loop_does(
 
 @pytest.mark.parametrize("how", KINDS)
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_keys_with_many_rows_are_decided_in_pieces(how: str, shuffled: bool) -> None:
+def test_keys_with_many_rows_are_evaluated_in_pieces(how: str, shuffled: bool) -> None:
     """B3: keys of 1, 50, 1,023, 1,024 and 20,000 build rows, of which some probe rows pass none, three, or all."""
     rng = np.random.default_rng(7)
     keys = np.repeat(np.arange(5), [1, 50, 1023, 1024, 20_000])
@@ -411,8 +411,8 @@ def test_keys_with_many_rows_are_decided_in_pieces(how: str, shuffled: bool) -> 
 
 
 @pytest.mark.parametrize("how", KINDS)
-def test_errors_are_those_of_candidate_pairs(how: str) -> None:
-    """B3: a probe row without a partner is no pair, whatever the condition would do with it."""
+def test_only_candidate_pairs_can_fail(how: str) -> None:
+    """B3: a probe row without candidates has no pair, so the condition cannot fail for it."""
     build = pa.table({"k": [1, 2], "v": [1, 0]})
     probe = pa.table({"k": [1, 3], "w": [6, 2**63 - 1]})
     for where in ("w / v = 6", "w + 1 > 0", "1 / (k2 - k2) = 1", "w % v = 0"):
@@ -426,8 +426,8 @@ def test_errors_are_those_of_candidate_pairs(how: str) -> None:
         HashJoin(build, probe, ["k"], how, where="w * 9223372036854775807 > 0").execute().read_all()  # type: ignore[arg-type]
 
 
-def test_text_is_taken_wherever_a_condition_is() -> None:
-    """B3."""
+def test_text_is_accepted_wherever_a_condition_is() -> None:
+    """B3: by `join`, `HashJoin`, `replace` and the attribute `where`; errors in it name the place."""
     build, probe = pa.table({"k": [1, 1], "my col": [1, 5]}), pa.record_batch({"k": [1], "w": [3]})
     prepared = prejoin.prepare(build, "k")
     where = 'probe.w < build."my col"'
@@ -443,10 +443,10 @@ def test_text_is_taken_wherever_a_condition_is() -> None:
     with pytest.raises(TypeError, match=r"Expression was given; expressions of other libraries do not tell"):
         prejoin.join(probe, prepared, where=pc.field("w") < 3)
     for bad, text in [
-        ("w <\n frob(1)", r'there is no function "frob"; .* at line 2, column 2 of the SQL text\n     frob'),
-        ("w < v", r'no side has a column "v"; .*, at line 1, column 5 of the SQL text\n    w < v\n        \^'),
+        ("w <\n frob(1)", r'function "frob" is not supported; .* at line 2, column 2 of the SQL text\n     frob'),
+        ("w < v", r'neither side has a column "v"; .*, at line 1, column 5 of the SQL text\n    w < v\n        \^'),
         ("k = 1", r'both sides have a column "k"; write build\.k or probe\.k, at line 1, column 1'),
-        ("w::nope = 1", r'"NOPE" is no type that a value can be cast to; .* at line 1, column 4'),
+        ("w::nope = 1", r'"NOPE" is not a type that values can be cast to; .* at line 1, column 4'),
         ("", "the condition is empty"),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
@@ -454,7 +454,7 @@ def test_text_is_taken_wherever_a_condition_is() -> None:
 
 
 def test_long_chains_grow_in_linear_time() -> None:
-    """Each link shares what was there before; chains that part from one another stay apart."""
+    """Each link shares the links before it; two chains that continue the same one do not affect each other."""
     a = col("build.a")
     first = (a == 0) | (a == 1)
     one, other = first | (a == 2), first | (a == 3)

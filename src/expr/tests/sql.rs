@@ -1,4 +1,5 @@
-//! SQL text: what it means, that what is written reads as the same, and that no text does harm.
+//! SQL text: what it means, that a written expression is read again as the same one, and that hostile texts are
+//! refused.
 
 use std::sync::Arc;
 
@@ -6,8 +7,8 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, TimeUnit};
 use proptest::prelude::*;
 
-use super::*;
 use crate::error::Error;
+use crate::expr::*;
 
 fn parse(text: &str) -> Expr {
     Expr::parse_sql(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -20,7 +21,7 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// B3: each construct, with the precedence of SQL.
+/// B3: every construct of the language, with the precedence of SQL.
 #[test]
 fn reads_the_language() {
     let (a, b, x) = (|| build("a"), || probe("b"), || parse("x"));
@@ -80,42 +81,37 @@ fn reads_the_language() {
     }
 }
 
-/// B3: an error says what and where.
+/// B3: an error says what is wrong and where.
 #[test]
 fn refuses_with_a_place() {
     for (text, message, line, column) in [
         ("", "the condition is empty", 1, 1),
         ("  \n ", "the condition is empty", 1, 1),
-        ("build.a = ", "a column, a literal or a parenthesis is expected, the text ends", 1, 10),
-        ("build.a = 1 build.b", "an operator or the end is expected, \"build\" was found", 1, 13),
-        ("build.a = 1\n  and foo.b = 2", "\"foo\" is no side; the sides are build and probe", 2, 7),
-        ("build.a.b = 1", "a name that has a point is written in double quotes", 1, 8),
-        ("build. = 1", "a column of build is expected", 1, 8),
-        ("a < b < c", "comparisons do not chain", 1, 7),
-        ("a in (select 1)", "subqueries are not part of this language", 1, 7),
-        ("case when a then b end", "CASE is not part of this language", 1, 1),
-        ("a = ?", "parameters are not part of this language", 1, 5),
-        ("abs(a) = 1", "there is no function \"abs\"; there are CAST and TRY_CAST", 1, 1),
-        ("a::frob = 1", "\"FROB\" is no type that a value can be cast to; there are BOOLEAN", 1, 4),
-        ("cast(a as varchar(3)) = ''", "\"VARCHAR(3)\" is no type", 1, 11),
-        ("a = date '2023-02-29'", "\"2023-02-29\" is no DATE within range; write DATE '2024-12-31'", 1, 5),
-        ("a < interval '3 fortnights'", "\"3 fortnights\" is no INTERVAL", 1, 5),
+        ("build.a = ", "expected a column, a constant or a parenthesis, found the end of the text", 1, 10),
+        ("build.a = 1 build.b", "expected an operator or the end of the text, found \"build\"", 1, 13),
+        ("build.a = 1\n  and foo.b = 2", "\"foo\" is not a side; the sides are build and probe", 2, 7),
+        ("build.a.b = 1", "write a name that contains a dot in double quotes", 1, 8),
+        ("build. = 1", "expected a column of build", 1, 8),
+        ("a < b < c", "comparisons cannot be chained", 1, 7),
+        ("a in (select 1)", "subqueries are not supported", 1, 7),
+        ("case when a then b end", "CASE is not supported", 1, 1),
+        ("a = ?", "parameters are not supported", 1, 5),
+        ("abs(a) = 1", "function \"abs\" is not supported; the only functions are CAST and TRY_CAST", 1, 1),
+        ("a::frob = 1", "\"FROB\" is not a type that values can be cast to; the types are BOOLEAN", 1, 4),
+        ("cast(a as varchar(3)) = ''", "\"VARCHAR(3)\" is not a type", 1, 11),
+        ("a = date '2023-02-29'", "\"2023-02-29\" is not a valid DATE; write DATE '2024-12-31'", 1, 5),
+        ("a < interval '3 fortnights'", "\"3 fortnights\" is not a valid INTERVAL", 1, 5),
         ("a = 'x", "Unterminated string literal", 1, 5),
         ("a = \"x", "Expected close delimiter '\"'", 1, 5),
         ("a = X'0'", "an even number of hexadecimal digits", 1, 5),
         ("a like 'x!' escape '!'", "the pattern ends with its escape character", 1, 20),
-        ("a || b = 'c'", "an operator or the end is expected, \"||\" was found", 1, 3),
-        ("(a, b) = (1, 2)", "rows of several values are not part of this language", 1, 3),
-        ("a = 1;", "an operator or the end is expected, \";\" was found", 1, 6),
+        ("a || b = 'c'", "expected an operator or the end of the text, found \"||\"", 1, 3),
+        ("(a, b) = (1, 2)", "rows of several values are not supported", 1, 3),
+        ("a = 1;", "expected an operator or the end of the text, found \";\"", 1, 6),
         ("a = 1e999", "the number \"1e999\" is too large", 1, 5),
-        ("order by a", "an operator or the end is expected", 1, 7),
+        ("order by a", "expected an operator or the end of the text", 1, 7),
         ("a = select", "subqueries are", 1, 5),
-        (
-            "a = from",
-            "\"from\" is a word of the language here; a column of that name is written in double quotes",
-            1,
-            5,
-        ),
+        ("a = from", "\"from\" is a reserved word; write a column of that name in double quotes", 1, 5),
     ] {
         let found = refused(text);
         assert!(found.contains(message), "{text}: {found}");
@@ -125,7 +121,7 @@ fn refuses_with_a_place() {
     assert!(shown.ends_with("\n      and foo.b = 2\n          ^"), "{shown}");
 }
 
-/// B3: what only the schemas can tell has its place in the text too.
+/// B3: errors that need the schemas name the place in the text as well.
 #[test]
 fn columns_and_types_are_refused_with_a_place() {
     let schema = |fields: &[(&str, DataType)]| {
@@ -142,14 +138,14 @@ fn columns_and_types_are_refused_with_a_place() {
         ("id = 1", "both sides have a column \"id\"; write build.id or probe.id, at line 1, column 1"),
         (
             "zz = 1",
-            "no side has a column \"zz\"; the columns of build are \"id\", \"a\", \"t\", those of probe \"id\", \"b\", at",
+            "neither side has a column \"zz\"; the build side has \"id\", \"a\", \"t\", the probe side \"id\", \"b\", at",
         ),
         (
             "1 < 2 and 1 < b",
-            "1 < b compares Int64 with Utf8, which do not compare; cast one of them, at line 1, column 15",
+            "1 < b compares Int64 with Utf8, which is not supported; cast one of them, at line 1, column 15",
         ),
         ("a", "a condition must be Boolean, a has type Int64, at line 1, column 1"),
-        ("a like 'x'", "a LIKE 'x' matches text, Int64 was found, at"),
+        ("a like 'x'", "a LIKE 'x' needs text, but found Int64, at"),
         ("-b = 1", "-b needs the negative of Utf8, which is not supported, at line 1, column 2"),
         ("b in (1, 2)", "compares Utf8 with Int64"),
         ("a between 1 and 'x'", "compares Int64 with Utf8"),
@@ -157,7 +153,7 @@ fn columns_and_types_are_refused_with_a_place() {
         ("cast(t as date) is null", "which needs the rules of zone Europe/Paris; cast to a timestamp in UTC first, at"),
         (
             "cast(a as \"Interval(MonthDayNano)\") is null",
-            "casts Int64 to Interval(MonthDayNano), which is no cast, at",
+            "casts Int64 to Interval(MonthDayNano), which is not supported, at",
         ),
         ("a + t > t", "needs Int64 + Timestamp"),
     ] {
@@ -174,7 +170,7 @@ fn columns_and_types_are_refused_with_a_place() {
     }
 }
 
-/// Long chains are a loop, nesting has its bound, and nothing overflows a stack of two MiB.
+/// Long chains are read in a loop, nesting is limited, and nothing overflows the stack.
 #[test]
 fn hostile_texts_are_refused_or_read() {
     let depth = 100_000;
@@ -206,9 +202,9 @@ fn hostile_texts_are_refused_or_read() {
     }
     let Expr::Or(terms) = parse(&format!("a = 0{}", " or a = 1".repeat(depth))) else { panic!("a chain is flat") };
     assert_eq!(terms.len(), depth + 1);
-    // Strings hold what is between their quotes.
+    // A string may hold any characters.
     assert_eq!(parse("a = '\0\u{1f600}''\n'"), parse("a").eq(lit("\0\u{1f600}'\n")));
-    // The deepest tree that binds is read again.
+    // The deepest tree that can be bound is written and read again.
     let deepest = (0..MAX_DEPTH - 2).fold(build("a"), |e, _| -(e + lit(1)).is_null().not());
     assert!(Expr::parse_sql(&deepest.to_string()).is_err());
     let deepest = (0..MAX_DEPTH - 1).fold(build("a"), |e, i| if i % 2 == 0 { lit(1) - e } else { -e });
@@ -216,8 +212,8 @@ fn hostile_texts_are_refused_or_read() {
     assert_eq!(parse(&deepest.to_string()), deepest);
 }
 
-/// B3: every condition that is accepted is read, bound, evaluated, written, copied, compared and dropped on a small stack; every
-/// other is refused there. Chains are flat however long.
+/// B3: with a small stack, a condition is either refused, or it can be read, bound, evaluated, written, copied,
+/// compared and dropped. Chains are flat, however long.
 #[test]
 fn the_deepest_conditions_need_little_stack() {
     const STACK: usize = 64 << 10;
@@ -424,7 +420,7 @@ fn expression() -> impl Strategy<Value = Expr> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// B3: what is written reads as the same expression.
+    /// B3: reading a written expression gives the same expression.
     #[test]
     fn written_text_reads_as_the_same(expr in expression()) {
         let text = expr.to_string();
@@ -432,7 +428,7 @@ proptest! {
         prop_assert_eq!(read.as_ref().ok(), Some(&expr), "{}: {:?}", text, read);
     }
 
-    /// No text does harm; what is read can be written and read again.
+    /// Any text is refused or read; what was read can be written and read again.
     #[test]
     fn any_text_is_read_or_refused(
         words in proptest::collection::vec(prop_oneof![
