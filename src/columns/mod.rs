@@ -17,7 +17,7 @@ pub(crate) use gather::{Selection, Share, can_hold_nulls, fixed_width, gather, g
 pub(crate) use ipc_schema::{decode_schema, encode_schema, is_sound};
 pub(crate) use key_type::{Coerced, coerce, comparable, has_equality, key_type, positions};
 pub(crate) use lazy::{Column, any_part};
-pub(crate) use schema::{names, position};
+pub(crate) use schema::{Positions, names, position};
 
 /// Stands for a row number where there is no row. Columns have fewer rows than this.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -1,5 +1,7 @@
 //! Columns of a schema by name.
 
+use std::collections::HashMap;
+
 use arrow_schema::SchemaRef;
 
 use crate::error::{Result, plan_err};
@@ -13,6 +15,37 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
             plan_err!("the {side} side has more than one column {name:?}; name it by its position")
         }
         _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
+    }
+}
+
+/// [`position`] for many names of one schema.
+pub(crate) struct Positions<'a> {
+    schema: &'a SchemaRef,
+    side: &'a str,
+    /// None for a name that several columns have.
+    by_name: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Positions<'a> {
+    pub(crate) fn new(schema: &'a SchemaRef, side: &'a str) -> Self {
+        let mut by_name = HashMap::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            by_name.entry(field.name().as_str()).and_modify(|known| *known = None).or_insert(Some(position));
+        }
+        Self { schema, side, by_name }
+    }
+
+    /// Number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<usize> {
+        match self.by_name.get(name) {
+            Some(&Some(position)) => Ok(position),
+            // It says what is wrong.
+            _ => position(self.schema, name, self.side),
+        }
     }
 }
 

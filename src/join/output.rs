@@ -1,5 +1,6 @@
 //! Which columns a join gives, and what each is copied from.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl OutputColumn {
 }
 
 /// What an output column is made from while probe rows are at hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     /// Copied from the build side.
     Build(usize),
@@ -195,8 +196,12 @@ fn sources(
         OutputColumn::Mark => Source::Mark,
     };
     let direct: Vec<Source> = columns.iter().map(|&column| source(column)).collect();
-    let earlier = |i: usize| direct[..i].iter().position(|&earlier| earlier == direct[i]).map(Source::Output);
-    (0..direct.len()).map(|i| earlier(i).unwrap_or(direct[i])).collect()
+    let mut first = HashMap::with_capacity(direct.len());
+    let of = |(i, source): (usize, Source)| match *first.entry(source).or_insert(i) {
+        earlier if earlier < i => Source::Output(earlier),
+        _ => source,
+    };
+    direct.into_iter().enumerate().map(of).collect()
 }
 
 /// True where a matching key of one side holds the bits of the other: one type, whose equality is equality of bits.

@@ -1,6 +1,6 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -20,7 +20,7 @@ use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, is_a, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
-use crate::columns::{names, position};
+use crate::columns::{Positions, names, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::join::{JoinType, Validate};
@@ -168,8 +168,9 @@ pub(super) fn join<'py>(
             Form::Batch => {
                 let batch = c_batch(probe)?;
                 let attached = attach(py, prepared, &options, batch.schema())?;
-                let batch = batch.import(attached.columns.as_deref(), None)?;
-                let joined = detach_if_long(py, batch.num_rows(), || attached.run(batch))?;
+                let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
+                let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
+                let joined = detach_if_long(py, work, run)?;
                 attached.schema.batch(py, &joined)
             }
             form => {
@@ -524,23 +525,28 @@ fn select_columns(
     build: &SchemaRef,
     probe: &SchemaRef,
 ) -> Result<(Vec<usize>, Vec<String>)> {
+    let (of_build, of_probe) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
+    // None for a name that several columns of the output have.
+    let mut of_output: HashMap<&str, Option<usize>> = HashMap::with_capacity(out.len());
+    for (name, &position) in out.iter().zip(projection) {
+        of_output.entry(name).and_modify(|known| *known = None).or_insert(Some(position));
+    }
     let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
-        let mut found = out.iter().zip(projection).filter(|(other, _)| *other == name).map(|(_, &position)| position);
-        let (position, own) = match (found.next(), found.next(), name.split_once('.')) {
-            (Some(position), None, _) => (position, name.as_str()),
-            (Some(_), Some(_), _) => {
+        let (position, own) = match (of_output.get(name.as_str()), name.split_once('.')) {
+            (Some(&Some(position)), _) => (position, name.as_str()),
+            (Some(None), _) => {
                 return plan_err!(
                     "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
                 );
             }
-            (None, _, Some((side @ ("build" | "probe"), _)))
+            (None, Some((side @ ("build" | "probe"), _)))
                 if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
             {
                 return plan_err!("select names {name:?}, a {} join gives no {side} columns", how_of(how));
             }
-            (None, _, Some(("build", own))) => (position(build, own, "build")?, own),
-            (None, _, Some(("probe", own))) => (build.fields().len() + position(probe, own, "probe")?, own),
-            (None, _, _) => {
+            (None, Some(("build", own))) => (of_build.get(own)?, own),
+            (None, Some(("probe", own))) => (build.fields().len() + of_probe.get(own)?, own),
+            (None, _) => {
                 let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
                 return plan_err!(
                     "select names {name:?}, which the output does not have; it has {}, and \"probe.x\" and \"build.x\" \

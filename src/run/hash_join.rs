@@ -12,7 +12,7 @@ use super::state::RunState;
 use super::stream::JoinStream;
 use crate::cancel::Cancel;
 use crate::columns::comparable;
-use crate::columns::{names, position};
+use crate::columns::{Positions, names, position};
 use crate::error::{Result, internal_err, plan_err};
 use crate::expr::{ColumnId, ColumnRef, Expr, Predicate, Side};
 use crate::join::Output;
@@ -128,13 +128,13 @@ impl From<usize> for ProjectedColumn {
 }
 
 impl ProjectedColumn {
-    fn resolve(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<usize> {
-        let builds = build.fields().len();
+    fn resolve(&self, build: &Positions<'_>, probe: &Positions<'_>) -> Result<usize> {
+        let builds = build.columns();
         Ok(match self {
             ProjectedColumn::Position(position) => *position,
-            ProjectedColumn::Build(name) => position(build, name, "build")?,
-            ProjectedColumn::Probe(name) => builds + position(probe, name, "probe")?,
-            ProjectedColumn::Mark => builds + probe.fields().len(),
+            ProjectedColumn::Build(name) => build.get(name)?,
+            ProjectedColumn::Probe(name) => builds + probe.get(name)?,
+            ProjectedColumn::Mark => builds + probe.columns(),
         })
     }
 }
@@ -493,9 +493,10 @@ impl HashJoin {
     /// [`Error::Plan`](crate::Error::Plan) for names that are not there; whether the kind gives them is checked by
     /// execution.
     pub fn set_projection(&mut self, projection: Option<Vec<ProjectedColumn>>) -> Result<()> {
-        let (build, probe) = (self.build.schema(), self.probe.schema());
+        let build = Positions::new(self.build.schema(), "build");
+        let probe = Positions::new(self.probe.schema(), "probe");
         let resolve = |columns: &Vec<ProjectedColumn>| {
-            columns.iter().map(|column| column.resolve(build, probe)).collect::<Result<Vec<usize>>>()
+            columns.iter().map(|column| column.resolve(&build, &probe)).collect::<Result<Vec<usize>>>()
         };
         self.projection = projection.as_ref().map(resolve).transpose()?;
         self.given_projection = projection.unwrap_or_default();
@@ -520,10 +521,11 @@ impl HashJoin {
     /// The output columns as they were given; see [`given_on`](Self::given_on).
     pub(crate) fn given_projection(&self, build: &SchemaRef, probe: &SchemaRef) -> Option<Vec<ProjectedColumn>> {
         let positions = self.projection.as_ref()?;
+        let (build, probe) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
         let given = |(i, &position): (usize, &usize)| match self.given_projection.get(i) {
             Some(column)
                 if self.given_projection.len() == positions.len()
-                    && column.resolve(build, probe).is_ok_and(|now| now == position) =>
+                    && column.resolve(&build, &probe).is_ok_and(|now| now == position) =>
             {
                 column.clone()
             }

@@ -259,7 +259,7 @@ impl Source {
             Pull::Done => None,
             Pull::Batch { batch, object } => attach(|py| -> Result<_> {
                 let extents = extents(&object.into_bound(py), batch.schema())?;
-                Ok(Some(Imported { batch: batch.import(self.columns.as_deref(), copies)?, extents }))
+                Ok(Some(Imported { batch: batch.import_attached(py, self.columns.as_deref(), copies)?, extents }))
             })?,
             Pull::Stream(mut stream) => {
                 let next = stream.next(self.columns.as_deref(), copies)?;
@@ -359,7 +359,7 @@ impl Source {
                 && let Some(batch) = CBatch::from_python(&element)?
             {
                 check_same_columns(&self.schema, batch.schema(), format_args!("batch {} of the source", self.given))?;
-                let batch = batch.import(self.columns.as_deref(), copies)?;
+                let batch = batch.import_attached(py, self.columns.as_deref(), copies)?;
                 self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }

@@ -362,14 +362,13 @@ pub(crate) fn either(a: Option<BooleanBuffer>, b: Option<BooleanBuffer>) -> Opti
     }
 }
 
-/// `columns=`: names of build columns as positions; None is all.
-pub(crate) fn columns_of(build: &PreparedBuild, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<String>>> {
+/// `columns=`: names of build columns; None is all.
+pub(crate) fn columns_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<String>>> {
     let Some(given) = given else { return Ok(None) };
     let refused = || type_error(format!("columns is a list of column names, {} was given", type_name(given)));
     if given.is_instance_of::<PyString>() {
         return Err(refused());
     }
     let names: Vec<String> = given.extract().map_err(|_| refused())?;
-    names.iter().try_for_each(|name| crate::columns::position(build.schema(), name, "build").map(drop))?;
     Ok(Some(names))
 }
