@@ -12,7 +12,10 @@ pub(crate) fn position(schema: &SchemaRef, name: &str, side: &str) -> Result<usi
     match (found.next(), found.next()) {
         (Some(position), None) => Ok(position),
         (Some(_), Some(_)) => {
-            plan_err!("the {side} side has more than one column {name:?}; name it by its position")
+            plan_err!(
+                "the {side} side has more than one column {name:?}; rename all but one, or use HashJoin, whose keys and \
+                 projection may be positions"
+            )
         }
         _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
     }
@@ -38,6 +41,12 @@ impl<'a> Positions<'a> {
     /// Number of columns.
     pub(crate) fn columns(&self) -> usize {
         self.schema.fields().len()
+    }
+
+    /// The name of a column, where there is one of this position and no other of this name.
+    pub(crate) fn unique_name(&self, position: usize) -> Option<&'a str> {
+        let name = self.schema.fields().get(position)?.name();
+        self.by_name.get(name.as_str()).and_then(|unique| unique.map(|_| name.as_str()))
     }
 
     pub(crate) fn get(&self, name: &str) -> Result<usize> {

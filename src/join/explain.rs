@@ -1,7 +1,7 @@
 //! A join as text.
 
 use super::validate::Validate;
-use crate::columns::position;
+use crate::columns::Positions;
 use crate::expr::{ColumnId, ColumnRef, Side};
 use crate::prepare::NullEquality;
 use crate::run::HashJoin;
@@ -51,9 +51,12 @@ impl HashJoin {
 
     fn parts(&self) -> Vec<String> {
         let (build, probe) = (self.build_source().schema().fields().len(), self.probe_source().schema().fields().len());
-        let column = |side| move |position| self.column(side, position);
-        let pair =
-            |(b, p): (usize, usize)| format!("({}, {})", self.column(Side::Build, b), self.column(Side::Probe, p));
+        let (builds, probes) = (
+            Positions::new(self.build_source().schema(), "build"),
+            Positions::new(self.probe_source().schema(), "probe"),
+        );
+        let (of_build, of_probe) = (|i| column(Side::Build, &builds, i), |i| column(Side::Probe, &probes, i));
+        let pair = |(b, p): (usize, usize)| format!("({}, {})", of_build(b), of_probe(p));
         let mut parts = vec![
             format!("mode={}", self.mode),
             format!("join_type={}", self.join_type),
@@ -64,9 +67,9 @@ impl HashJoin {
         }
         if let Some(projection) = &self.projection {
             let name = |&position: &usize| match position {
-                p if p < build => column(Side::Build)(p),
+                p if p < build => of_build(p),
                 p if p == build + probe => "mark".to_owned(),
-                p => column(Side::Probe)(p - build),
+                p => of_probe(p - build),
             };
             parts.push(format!("projection=[{}]", list(projection, name)));
         }
@@ -91,20 +94,15 @@ impl HashJoin {
         }
         parts
     }
+}
 
-    /// A column by name, or by position where its name is not unique.
-    fn column(&self, side: Side, i: usize) -> String {
-        let source = match side {
-            Side::Build => self.build_source(),
-            Side::Probe => self.probe_source(),
-        };
-        let name = source.schema().fields().get(i).map(|field| field.name());
-        let id = match name.filter(|name| position(source.schema(), name, "").is_ok()) {
-            Some(name) => ColumnId::Name(name.clone()),
-            None => ColumnId::Position(i),
-        };
-        ColumnRef { side: Some(side), id, at: None }.to_string()
-    }
+/// A column by name, or by position where its name is not unique.
+fn column(side: Side, columns: &Positions<'_>, i: usize) -> String {
+    let id = match columns.unique_name(i) {
+        Some(name) => ColumnId::Name(name.to_owned()),
+        None => ColumnId::Position(i),
+    };
+    ColumnRef { side: Some(side), id, at: None }.to_string()
 }
 
 fn describe(source: &Source) -> String {

@@ -430,7 +430,15 @@ fn plan_join(
     for (i, name) in out.iter().enumerate() {
         // Names that the probe side repeats by itself are its own affair.
         if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
+            let itself = projection.get(i).filter(|&&p| p < builds).is_some_and(|&p| {
+                let of_build = schema.field(p).name();
+                schema.fields().iter().filter(|field| field.name() == of_build).count() > 1
+            });
             let advice = match options.how {
+                _ if itself && options.select.is_none() => {
+                    "the build side has it twice; choose other columns by select=, or use HashJoin, which gives both, and \
+                     whose projection may be positions"
+                }
                 _ if options.select.is_some() => "rename one by select={new name: name}",
                 JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
                 _ => "choose another suffix=, or columns by select=",

@@ -89,7 +89,11 @@ impl Scan {
                     Some(columns) => object.call_method1(intern!(py, "select"), (columns,))?,
                     None => object.clone(),
                 };
-                Source::of_iterator(&frame.call_method0(intern!(py, "collect_batches"))?, Some(schema))
+                match frame.getattr_opt(intern!(py, "collect_batches"))? {
+                    Some(method) => Source::of_iterator(&method.call0()?, Some(schema)),
+                    // Before polars 1.34.
+                    None => Source::open(&frame.call_method0(intern!(py, "collect"))?, Some(schema)),
+                }
             }
         }
     }
