@@ -52,6 +52,11 @@ impl<'a> Positions<'a> {
         self.by_name.get(name.as_str()).and_then(|unique| unique.map(|_| name.as_str()))
     }
 
+    /// True where one column or several have this name.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     pub(crate) fn get(&self, name: &str) -> Result<usize> {
         match self.by_name.get(name) {
             Some(&Some(position)) => Ok(position),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::intern;
@@ -10,12 +10,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PySlice, PyString, PyTuple};
 
 use super::columns::{Column, column, is_refusal};
-use crate::columns::key_type;
+use crate::columns::{concat, key_type};
 use crate::error::{Error, plan_err};
 use crate::prepare::PreparedBuild;
 use crate::probe::Keys;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::{batch_from_python, is_a, type_name};
+use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, type_name};
+use crate::python::signals::{detach_if_long, interruptible};
 
 impl Column {
     fn len(&self) -> usize {
@@ -213,13 +214,26 @@ fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Given<'py>>> {
     Ok(None)
 }
 
-/// A `pyarrow.ChunkedArray` as one array; pyarrow copies a single chunk too.
+/// A `pyarrow.ChunkedArray` as one array. pyarrow's `combine_chunks` refuses some columns that keys may have, such as
+/// dictionaries with a null among their values and chunks without rows that begin within their buffers.
 fn one_array<'py>(chunked: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = chunked.py();
-    match chunked.getattr(intern!(py, "num_chunks"))?.extract::<usize>()? {
-        1 => chunked.call_method1(intern!(py, "chunk"), (0,)),
-        _ => chunked.call_method0(intern!(py, "combine_chunks")),
+    if chunked.getattr(intern!(py, "num_chunks"))?.extract::<usize>()? == 1 {
+        return chunked.call_method1(intern!(py, "chunk"), (0,));
     }
+    let table = py.import(intern!(py, "pyarrow"))?.call_method1(intern!(py, "table"), (vec![chunked], vec!["key"]))?;
+    let mut source = Source::open(&table, None)?;
+    let mut parts: Vec<ArrayRef> = Vec::new();
+    while let Some(imported) = source.next_attached(py, None)? {
+        parts.push(Arc::clone(imported.batch.column(0)));
+    }
+    let rows = parts.iter().map(|part| part.len()).sum();
+    let column = match parts.len() {
+        0 => new_empty_array(source.schema().field(0).data_type()),
+        _ => detach_if_long(py, rows, || concat(&parts, &interruptible()))?,
+    };
+    let batch = RecordBatch::try_new(Arc::clone(source.schema()), vec![column]).map_err(Error::from)?;
+    PySchema::new(py, batch.schema())?.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
 }
 
 /// The elements of an array of numpy or pandas as Python objects.
