@@ -273,9 +273,14 @@ struct Parts<'py> {
 }
 
 impl<'py> Parts<'py> {
-    /// Of a frame or index of pandas, or of a structured array of numpy.
+    /// Of a table of pyarrow, a frame or index of pandas, or a structured array of numpy.
     fn of(given: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         let py = given.py();
+        if is_a(given, "pyarrow", "Table")? {
+            let names = given.getattr(intern!(py, "column_names"))?.extract()?;
+            let columns = given.getattr(intern!(py, "columns"))?.try_iter()?.collect::<PyResult<_>>()?;
+            return Ok(Some(Self { names, columns }));
+        }
         if is_a(given, "pandas", "MultiIndex")? {
             let options = PyDict::new(py);
             options.set_item("index", false)?;
