@@ -697,3 +697,14 @@ fn large_dictionaries_are_shared_under_a_lease() {
         assert_eq!(pool.reserved(), 0);
     }
 }
+
+/// A key with floats is copied before its zeros and NaNs are made alike, at any address that its other parts may have.
+#[test]
+fn nested_keys_with_floats_lie_at_any_address() {
+    for seed in [10912309879108183345, 10291744670247874481] {
+        let case = key_case(seed, [vec![0], vec![6, 1]]);
+        case.check().and_then(|()| case.check_saved(true)).unwrap();
+        let case = key_case(seed, [vec![8, 8], vec![3]]);
+        case.check().and_then(|()| case.check_saved(true)).unwrap();
+    }
+}

@@ -383,6 +383,17 @@ fn build<R: Rows>(column: &ArrayRef, buffers: Vec<Buffer>, rows: R, how: How) ->
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
+/// The values at `positions`, null where a position is missing. Unlike Arrow's `take`, it reads values at any address that their
+/// type may have.
+///
+/// # Errors
+/// [`Error::Internal`] for a position that does not exist, and those of a copy.
+pub(crate) fn take_at(values: &ArrayRef, positions: impl IntoIterator<Item = Option<usize>>) -> Result<ArrayRef> {
+    let row = |position: Option<usize>| position.map_or(NONE, |position| u32::try_from(position).unwrap_or(NONE - 1));
+    let rows: Vec<u32> = positions.into_iter().map(row).collect();
+    gather_shared(values, Selection::try_new(&rows, values.len())?, Share::Always)
+}
+
 /// The validity of `rows`; `None` where all are valid.
 pub(crate) fn gather_nulls<R: Rows>(nulls: Option<&NullBuffer>, rows: R, missing: Missing) -> Option<NullBuffer> {
     let bits = match nulls.filter(|nulls| nulls.null_count() > 0) {

@@ -15,8 +15,8 @@ use arrow_array::{
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, NullBuffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
-use arrow_select::take::take;
 
+use super::gather::take_at;
 use crate::error::{Result, internal_err};
 
 /// The type in which keys of `data_type` are indexed. Dictionaries and run-end encoded arrays, at every level of nesting, are
@@ -152,7 +152,7 @@ fn cast(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
 /// The values at `positions`, each converted once.
 fn pick(positions: &UInt64Array, values: &ArrayRef, target: &DataType) -> Result<Coerced> {
     let values = coerce(values, target)?;
-    let keys = take(&values.keys, positions, None)?;
+    let keys = take_at(&values.keys, positions.iter().map(|position| position.map(|position| position as usize)))?;
     let missing = values.missing.map(|missing| {
         BooleanBuffer::collect_bool(positions.len(), |i| {
             positions.is_valid(i) && missing.value(positions.value(i) as usize)

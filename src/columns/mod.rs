@@ -15,7 +15,9 @@ mod types;
 
 pub use bounds::Bounds;
 pub(crate) use concat::concat;
-pub(crate) use gather::{Selection, Share, can_hold_nulls, fixed_width, gather, gather_shared, in_column, nulls, pick};
+pub(crate) use gather::{
+    Selection, Share, can_hold_nulls, fixed_width, gather, gather_shared, in_column, nulls, pick, take_at,
+};
 pub(crate) use ipc_schema::{decode_schema, encode_schema};
 pub(crate) use key_type::{Coerced, coerce, comparable, key_type, positions};
 pub(crate) use lazy::LazyColumn;

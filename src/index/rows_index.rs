@@ -9,7 +9,6 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::ScalarBuffer;
 use arrow_data::ArrayData;
-use arrow_data::transform::MutableArrayData;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::DataType;
 use arrow_select::take::take;
@@ -23,7 +22,7 @@ use super::key_chunk::KeyChunk;
 use super::partition::KeySource;
 use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
 use crate::columns::floats::canonical;
-use crate::columns::has_floats;
+use crate::columns::{Selection, Share, gather_shared, has_floats};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
@@ -97,9 +96,9 @@ fn canonical_keys(array: &ArrayRef) -> Result<ArrayRef> {
         return Ok(make_array(canonical_data(&data)?));
     }
     // The children of a slice may hold the values of other rows too. A copy holds the values of its rows only.
-    let mut copy = MutableArrayData::new(vec![&data], false, data.len());
-    copy.try_extend(0, 0, data.len())?;
-    Ok(make_array(canonical_data(&copy.freeze())?))
+    let rows: Vec<u32> = (0..array.len() as u32).collect();
+    let copy = gather_shared(array, Selection::try_new(&rows, array.len())?, Share::Never)?;
+    Ok(make_array(canonical_data(&copy.to_data())?))
 }
 
 fn canonical_data(data: &ArrayData) -> Result<ArrayData> {

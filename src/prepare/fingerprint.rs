@@ -6,12 +6,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, UnionMode};
-use arrow_select::take::take;
 
 use super::BuildSpec;
 use crate::cancel::Cancel;
-use crate::columns::encode_schema;
 use crate::columns::positions;
+use crate::columns::{encode_schema, take_at};
 use crate::error::{Result, not_supported};
 
 /// Rows hashed at a time, and about how many bytes: bounds the memory that it takes and the time between two looks at the
@@ -82,7 +81,8 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
 /// Mixes the value of each row into its hash; the value under a null does not count.
 fn mix_column(array: &ArrayRef, hashes: &mut [u128]) -> Result<()> {
     if let Some((positions, values)) = positions(array)? {
-        return mix_column(&take(&values, &positions, None)?, hashes);
+        let positions = positions.iter().map(|position| position.map(|position| position as usize));
+        return mix_column(&take_at(&values, positions)?, hashes);
     }
     let nulls = array.nulls();
     let mut each = |value: &dyn Fn(usize, u128) -> u128| {
@@ -132,10 +132,10 @@ fn mix_column(array: &ArrayRef, hashes: &mut [u128]) -> Result<()> {
             for (id, _) in fields.iter() {
                 let rows: Vec<usize> = (0..array.len()).filter(|&row| union.type_id(row) == id).collect();
                 let at = rows.iter().map(|&row| match mode {
-                    UnionMode::Sparse => row as u64,
-                    UnionMode::Dense => union.value_offset(row) as u64,
+                    UnionMode::Sparse => row,
+                    UnionMode::Dense => union.value_offset(row),
                 });
-                let chosen = take(union.child(id), &arrow_array::UInt64Array::from_iter_values(at), None)?;
+                let chosen = take_at(union.child(id), at.map(Some))?;
                 let mut of_child: Vec<u128> = rows.iter().map(|&row| mix(hashes[row], id as u128)).collect();
                 mix_column(&chosen, &mut of_child)?;
                 rows.iter().zip(of_child).for_each(|(&row, hash)| hashes[row] = hash);

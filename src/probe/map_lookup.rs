@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, bit_util};
-use arrow_select::filter::filter;
 
 use super::entries::STAGE;
 use super::key_reader::{KeyReader, Keys};
+use crate::columns::take_at;
 use crate::error::{Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::prepare::PreparedBuild;
@@ -102,8 +102,8 @@ impl MapLookup {
             return self.look_up(&keys, rows, &mut hits, set);
         }
         let positions: Vec<usize> = candidates.set_indices().collect();
-        let candidates = BooleanArray::new(candidates, None);
-        let keys = keys.iter().map(|key| filter(key, &candidates)).collect::<Result<Vec<_>, _>>()?;
+        let candidate_keys = keys.iter().map(|key| take_at(key, positions.iter().copied().map(Some)));
+        let keys = candidate_keys.collect::<Result<Vec<_>>>()?;
         self.look_up(&keys, positions.len(), &mut hits, |row| mask.set(positions[row as usize]))
     }
 
