@@ -20,10 +20,12 @@ pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
-pub use join::{Estimate, ExplainFormat, JoinType, PartitionMode, Properties, Statistics, Validate};
+pub use join::{
+    Estimate, ExplainFormat, JoinType, Leg, LegKey, PartitionMode, Properties, StarJoin, Statistics, Validate,
+};
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
     BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
 };
-pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe};
+pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe, StarPlan, StarProbe};
 pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};

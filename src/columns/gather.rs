@@ -47,6 +47,11 @@ impl<'a> Selection<'a> {
         self.contiguous.then(|| start..start + self.rows.len())
     }
 
+    /// The rows.
+    pub(crate) fn rows(&self) -> &'a [u32] {
+        self.rows
+    }
+
     /// Number of output rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()

@@ -35,13 +35,19 @@ impl Expr {
     /// not compare or compute, for an expression that is not Boolean where it must be, and for a tree deeper than
     /// [`MAX_DEPTH`].
     pub fn bind(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<Predicate> {
+        let sides = Sides { build, probe };
+        self.bind_with(&mut |column| sides.find(column))
+    }
+
+    /// [`bind`](Self::bind) where `find` says which column of which side is meant, and its type.
+    pub(crate) fn bind_with(&self, find: &mut Find<'_>) -> Result<Predicate> {
         let depth = self.depth();
         if depth > MAX_DEPTH {
             return plan_err!(
                 "the predicate has {depth} levels, at most {MAX_DEPTH} are supported; use fewer in each other"
             );
         }
-        let mut binder = Binder { build, probe, columns: Vec::new(), types: Vec::new() };
+        let mut binder = Binder { find, columns: Vec::new(), types: Vec::new() };
         let root = binder.boolean(self)?;
         Ok(Predicate { expr: self.clone(), root, columns: binder.columns, types: binder.types })
     }
@@ -53,14 +59,22 @@ struct Bound {
     data_type: DataType,
 }
 
-struct Binder<'a> {
-    build: &'a SchemaRef,
-    probe: &'a SchemaRef,
+/// Finds the column that an expression names.
+pub(crate) type Find<'a> = dyn FnMut(&ColumnRef) -> Result<(Side, usize, DataType)> + 'a;
+
+struct Binder<'a, 'b> {
+    find: &'a mut Find<'b>,
     columns: Vec<(Side, usize)>,
     types: Vec<DataType>,
 }
 
-impl Binder<'_> {
+/// The two sides of an ordinary join.
+struct Sides<'a> {
+    build: &'a SchemaRef,
+    probe: &'a SchemaRef,
+}
+
+impl Binder<'_, '_> {
     fn bind(&mut self, expr: &Expr) -> Result<Bound> {
         let node = match expr {
             Expr::Column(column) => return located(self.column(column), column.at.as_ref()),
@@ -122,54 +136,14 @@ impl Binder<'_> {
     }
 
     fn column(&mut self, column: &ColumnRef) -> Result<Bound> {
-        let side = match (column.side, &column.id) {
-            (Some(side), _) => side,
-            (None, id) => self.side_of(id)?,
-        };
-        let schema = self.schema(side);
-        let position = match &column.id {
-            ColumnId::Name(name) => position(schema, name, &side.to_string())?,
-            ColumnId::Position(position) if *position < schema.fields().len() => *position,
-            ColumnId::Position(position) => {
-                return plan_err!(
-                    "the {side} side has no column at position {position}; its {} columns are {}",
-                    schema.fields().len(),
-                    names(schema)
-                );
-            }
-        };
+        let (side, position, data_type) = (self.find)(column)?;
         let wanted = (side, position);
-        let data_type = schema.field(position).data_type().clone();
         let index = self.columns.iter().position(|known| *known == wanted).unwrap_or_else(|| {
             self.columns.push(wanted);
             self.types.push(data_type.clone());
             self.columns.len() - 1
         });
         Ok(Bound { node: Node::Column(index), data_type })
-    }
-
-    fn schema(&self, side: Side) -> &SchemaRef {
-        if side == Side::Build { self.build } else { self.probe }
-    }
-
-    /// The side that alone has a column of this name.
-    fn side_of(&self, id: &ColumnId) -> Result<Side> {
-        let ColumnId::Name(name) = id else { return plan_err!("a column by position needs its side, build or probe") };
-        let has = |schema: &SchemaRef| schema.fields().iter().any(|field| field.name() == name);
-        match (has(self.build), has(self.probe)) {
-            (true, false) => Ok(Side::Build),
-            (false, true) => Ok(Side::Probe),
-            (true, true) => {
-                let column = |side| ColumnRef { side: Some(side), id: id.clone(), at: None };
-                let (build, probe) = (column(Side::Build), column(Side::Probe));
-                plan_err!("both sides have a column {name:?}; write {build} or {probe}")
-            }
-            (false, false) => plan_err!(
-                "no side has a column {name:?}; the columns of build are {}, those of probe {}",
-                names(self.build),
-                names(self.probe)
-            ),
-        }
     }
 
     /// An expression where a condition must stand.
@@ -276,6 +250,52 @@ impl Binder<'_> {
         match expr {
             Expr::Literal(literal) => literal.to_array_beside(value_type(other)).map(constant),
             _ => self.bind(expr),
+        }
+    }
+}
+
+impl Sides<'_> {
+    fn find(&self, column: &ColumnRef) -> Result<(Side, usize, DataType)> {
+        let side = match (column.side, &column.id) {
+            (Some(side), _) => side,
+            (None, id) => self.side_of(id)?,
+        };
+        let schema = self.schema(side);
+        let position = match &column.id {
+            ColumnId::Name(name) => position(schema, name, &side.to_string())?,
+            ColumnId::Position(position) if *position < schema.fields().len() => *position,
+            ColumnId::Position(position) => {
+                return plan_err!(
+                    "the {side} side has no column at position {position}; its {} columns are {}",
+                    schema.fields().len(),
+                    names(schema)
+                );
+            }
+        };
+        Ok((side, position, schema.field(position).data_type().clone()))
+    }
+
+    fn schema(&self, side: Side) -> &SchemaRef {
+        if side == Side::Build { self.build } else { self.probe }
+    }
+
+    /// The side that alone has a column of this name.
+    fn side_of(&self, id: &ColumnId) -> Result<Side> {
+        let ColumnId::Name(name) = id else { return plan_err!("a column by position needs its side, build or probe") };
+        let has = |schema: &SchemaRef| schema.fields().iter().any(|field| field.name() == name);
+        match (has(self.build), has(self.probe)) {
+            (true, false) => Ok(Side::Build),
+            (false, true) => Ok(Side::Probe),
+            (true, true) => {
+                let column = |side| ColumnRef { side: Some(side), id: id.clone(), at: None };
+                let (build, probe) = (column(Side::Build), column(Side::Probe));
+                plan_err!("both sides have a column {name:?}; write {build} or {probe}")
+            }
+            (false, false) => plan_err!(
+                "no side has a column {name:?}; the columns of build are {}, those of probe {}",
+                names(self.build),
+                names(self.probe)
+            ),
         }
     }
 }

@@ -72,6 +72,17 @@ impl Expr {
     /// [`Error::Plan`](crate::Error::Plan), with line, column and the line itself, for text that is no condition of this
     /// language, for an unknown type, and for one nested deeper than [`MAX_DEPTH`].
     pub fn parse_sql(sql: &str) -> Result<Expr> {
+        Self::parse(sql, false)
+    }
+
+    /// [`parse_sql`](Self::parse_sql) where a column may be that of any table: `t.x` is a column named `"t.x"`, of
+    /// whichever side has it.
+    #[cfg_attr(not(feature = "python"), allow(dead_code))] // conditions come as text from Python
+    pub(crate) fn parse_sql_of_tables(sql: &str) -> Result<Expr> {
+        Self::parse(sql, true)
+    }
+
+    fn parse(sql: &str, tables: bool) -> Result<Expr> {
         let text: Arc<str> = sql.into();
         if sql.len() > MAX_LENGTH {
             let message = format!(
@@ -81,6 +92,7 @@ impl Expr {
             return Err(TextPosition::new(&text, 1, 1).error(message));
         }
         let mut parser = Parser::new(&text)?;
+        parser.tables = tables;
         let expr = parser.expr(Level::Or)?;
         match parser.peek() {
             Token::EOF => Ok(expr.0),
@@ -119,6 +131,8 @@ struct Parser<'a> {
     next: usize,
     /// Calls of `expr` that are under way.
     nesting: usize,
+    /// A column may be that of any table, not of the two sides only.
+    tables: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -131,7 +145,7 @@ impl<'a> Parser<'a> {
             tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
         let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
         tokens.push(TokenWithSpan::at(Token::EOF, end, end));
-        Ok(Self { text, tokens, next: 0, nesting: 0 })
+        Ok(Self { text, tokens, next: 0, nesting: 0, tables: false })
     }
 
     fn peek(&self) -> &Token {
@@ -516,18 +530,20 @@ impl<'a> Parser<'a> {
         });
         let column = |side, id, at| leaf(Expr::Column(ColumnRef { side, id, at: Some(at) }));
         match (self.peek(), side) {
-            (Token::Period, Some(side)) => {
+            (Token::Period, side) if side.is_some() || self.tables => {
                 self.skip();
+                let table = side.map_or_else(|| first.value.clone(), |side| side.to_string());
                 if !matches!(self.peek(), Token::Word(_)) {
-                    return Err(self.expected(&format!("a column of {side}")));
+                    return Err(self.expected(&format!("a column of {table}")));
                 }
                 let Token::Word(name) = self.take() else { return Err(at.error("a column is expected")) };
                 if *self.peek() == Token::Period {
                     return Err(self.here().error("a name that has a point is written in double quotes"));
                 }
-                Ok(column(Some(side), ColumnId::Name(name.value), at))
+                let name = if side.is_some() { name.value } else { format!("{table}.{}", name.value) };
+                Ok(column(side, ColumnId::Name(name), at))
             }
-            (Token::Period, None) => {
+            (Token::Period, _) => {
                 Err(at.error(format!("{} is no side; the sides are build and probe", shown(&first.value))))
             }
             (Token::LBracket, Some(side)) => {

@@ -8,6 +8,7 @@ mod metrics;
 #[allow(clippy::module_inception)]
 mod probe;
 mod residual;
+mod star;
 mod visited;
 
 pub(crate) use key_reader::KeyReader;
@@ -19,4 +20,5 @@ pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub use probe::Probe;
 pub(crate) use probe::ProbePlan;
+pub use star::{StarPlan, StarProbe};
 pub(crate) use visited::{Shares, Visited, VisitedHome, VisitedShare};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_empty_array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
 use arrow_select::concat::concat;
@@ -180,22 +180,7 @@ impl Probe {
         if self.finished || self.input.is_some() {
             return plan_err!("a probe takes a batch when the last one is read and before it is finished");
         }
-        check_batch(&batch, &self.plan.probe_schema)?;
-        if batch.num_rows() >= NONE as usize {
-            return plan_err!(
-                "a probe batch holds {} rows, at most {} are possible; cut it",
-                batch.num_rows(),
-                NONE - 1
-            );
-        }
-        let fields = self.plan.probe_schema.fields().iter();
-        if let Some((field, _)) = fields.zip(batch.columns()).find(|(f, c)| !f.is_nullable() && c.null_count() > 0) {
-            return Err(Error::Execution(format!(
-                "a probe batch holds nulls in column {:?}, which the probe side's schema declares without nulls; declare it \
-                 nullable",
-                field.name()
-            )));
-        }
+        check_input(&batch, &self.plan.probe_schema)?;
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
         if let Some(share) = self.shares.visited.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
@@ -204,6 +189,11 @@ impl Probe {
                 share.visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
+        self.feed(batch)
+    }
+
+    /// Takes a batch that is known to fit.
+    pub(super) fn feed(&mut self, batch: RecordBatch) -> Result<()> {
         if self.wants_input() {
             let codes = self.plan.key_reader.codes(&batch, &self.plan.build, &mut self.hits)?;
             let lookup = match codes {
@@ -257,25 +247,23 @@ impl Probe {
 
     /// All outputs up to the next push as one batch.
     pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
-        let Some(first) = self.next_output()? else { return self.batch(self.no_columns(), 0) };
-        let schema = &self.plan.output.schema.clone();
-        let mut rows = first.num_rows();
-        check_batch_size(schema, rows)?;
-        let mut batches = vec![first];
-        while let Some(batch) = self.next_output()? {
-            // While it grows, before memory for the whole is asked for.
-            rows += batch.num_rows();
-            check_batch_size(schema, rows)?;
-            batches.push(batch);
-        }
-        match batches.len() {
-            1 => Ok(batches.remove(0)),
-            _ => one_batch(&self.plan.output.schema, &batches),
-        }
+        let schema = self.plan.output.schema.clone();
+        drain(&schema, || self.next_output())
     }
 
-    fn no_columns(&self) -> Vec<ArrayRef> {
-        self.plan.output.schema.fields().iter().map(|field| new_empty_array(field.data_type())).collect()
+    /// The next entries of the batch that was fed, in place of those that `entries` holds; false where it has no more. For
+    /// joins that make their output elsewhere.
+    pub(super) fn next_entries(&mut self, entries: &mut Entries) -> Result<bool> {
+        self.cancel.check()?;
+        std::mem::swap(&mut self.entries, entries);
+        self.entries.clear();
+        let plan = Arc::clone(&self.plan);
+        let filled = plan.build.guarded(|| self.fill())?;
+        if !filled {
+            self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
+        }
+        std::mem::swap(&mut self.entries, entries);
+        Ok(filled)
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -466,6 +454,24 @@ pub(crate) fn check_batch_size(schema: &SchemaRef, rows: usize) -> Result<()> {
     }
 }
 
+/// All batches that `next` gives as one.
+pub(super) fn drain(schema: &SchemaRef, mut next: impl FnMut() -> Result<Option<RecordBatch>>) -> Result<RecordBatch> {
+    let Some(first) = next()? else { return Ok(RecordBatch::new_empty(schema.clone())) };
+    let mut rows = first.num_rows();
+    check_batch_size(schema, rows)?;
+    let mut batches = vec![first];
+    while let Some(batch) = next()? {
+        // While it grows, before memory for the whole is asked for.
+        rows += batch.num_rows();
+        check_batch_size(schema, rows)?;
+        batches.push(batch);
+    }
+    match batches.len() {
+        1 => Ok(batches.remove(0)),
+        _ => one_batch(schema, &batches),
+    }
+}
+
 /// The pieces of an output as one batch.
 fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> {
     let rows = pieces.iter().map(RecordBatch::num_rows).sum();
@@ -490,6 +496,23 @@ fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> 
     let columns = (0..schema.fields().len()).map(column).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+}
+
+/// Whether a probe batch may be taken: its columns, its size, and no nulls where the schema declares none.
+pub(super) fn check_input(batch: &RecordBatch, schema: &SchemaRef) -> Result<()> {
+    check_batch(batch, schema)?;
+    if batch.num_rows() >= NONE as usize {
+        return plan_err!("a probe batch holds {} rows, at most {} are possible; cut it", batch.num_rows(), NONE - 1);
+    }
+    let fields = schema.fields().iter();
+    if let Some((field, _)) = fields.zip(batch.columns()).find(|(f, c)| !f.is_nullable() && c.null_count() > 0) {
+        return Err(Error::Execution(format!(
+            "a probe batch holds nulls in column {:?}, which the probe side's schema declares without nulls; declare it \
+             nullable",
+            field.name()
+        )));
+    }
+    Ok(())
 }
 
 /// Nullability and metadata may differ from the schema, names and types may not.

@@ -15,6 +15,7 @@ use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;
 use super::classes::source::once;
+use super::classes::star_join::{PyStarJoin, is_star};
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, run_options};
 use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
@@ -87,7 +88,8 @@ impl JoinCache {
 /// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
 /// pyarrow.RecordBatchReader that pulls lazily.
 ///
-/// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+/// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
+///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
@@ -131,6 +133,22 @@ pub(super) fn join<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
+        if is_star(build)? {
+            let for_one = [
+                ("on", on.is_some()),
+                ("how", how != "inner"),
+                ("where", r#where.is_some()),
+                ("suffix", suffix != "_right"),
+                ("coalesce", coalesce.is_some()),
+                ("validate", validate.is_some()),
+            ];
+            if let Some((name, _)) = for_one.into_iter().find(|(_, given)| *given) {
+                return Err(plan(format!(
+                    "{name}= is said by each leg where there are several builds: prejoin.Leg(build, {name}=..)"
+                )));
+            }
+            return PyStarJoin::new(build, select, limit, batch_size)?.join(probe);
+        }
         let options = Options {
             on: on.map(pairs).transpose()?,
             how: join_type(how)?,
@@ -173,15 +191,15 @@ pub(super) fn join<'py>(
 }
 
 /// What the result of a join is, by what its probe side is.
-#[derive(PartialEq)]
-enum Form {
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Form {
     Batch,
     Table,
     Reader,
 }
 
 impl Form {
-    fn of(probe: &Bound<'_, PyAny>) -> PyResult<Form> {
+    pub(crate) fn of(probe: &Bound<'_, PyAny>) -> PyResult<Form> {
         let py = probe.py();
         if is_a(probe, "pyarrow", "RecordBatch")? {
             return Ok(Form::Batch);
@@ -240,7 +258,7 @@ pub(crate) fn how_of(join_type: JoinType) -> &'static str {
 }
 
 /// `on=`: a name, a list of common names, or a mapping {probe name: build name}; as (probe name, build name).
-fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+pub(crate) fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     if let Ok(mapping) = on.cast::<PyDict>() {
         let pair = |(probe, build): (Bound<'_, PyAny>, Bound<'_, PyAny>)| -> PyResult<(String, String)> {
             Ok((probe.extract()?, build.extract()?))
@@ -301,7 +319,7 @@ impl Attached {
 }
 
 /// `select=`: a list of names, or a mapping {new name: name}.
-fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
+pub(crate) fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
     let refused = |_| {
         type_error(format!(
             "select is a list of column names or a mapping {{new name: name}}, {} was given",

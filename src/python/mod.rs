@@ -37,6 +37,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classes::prepared::PyPreparedBuild>()?;
     module.add_class::<classes::saved::PySharedBuild>()?;
     module.add_class::<classes::hash_join::PyHashJoin>()?;
+    module.add_class::<classes::leg::PyLeg>()?;
+    module.add_class::<classes::star_join::PyStarJoin>()?;
     module.add_class::<classes::session::PySession>()?;
     module.add_class::<classes::source::PySource>()?;
     module.add_class::<classes::dynamic_filter::PyDynamicFilter>()?;
