@@ -27,5 +27,5 @@ pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
     BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
 };
-pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe, StarPlan, StarProbe};
+pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe, StarPlan, StarProbe, StarRows};
 pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};

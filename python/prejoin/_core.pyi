@@ -12,6 +12,7 @@ from prejoin.typing import (
     ArrowSchemaExportable,
     Key,
     Keys,
+    Legs,
     Memory,
     Metrics,
     Operand,
@@ -24,6 +25,7 @@ from prejoin.typing import (
 __version__: str
 
 _How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+_LegHow: TypeAlias = Literal["inner", "left", "semi", "anti", "mark"]
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
 _Keep: TypeAlias = Literal["all", "first", "last"]
 _Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1"]
@@ -287,6 +289,172 @@ class SharedBuild:
         """Identity of the contents: 32 hexadecimal digits."""
 
     def __reduce__(self) -> tuple[Any, tuple[str, str]]: ...
+
+@final
+class Leg:
+    """One join of a StarJoin: a prepared build, and how rows are joined with it.
+
+    Args:
+        build: A PreparedBuild, also an opened one, or a SharedBuild, which is opened.
+        on: What the build's keys are looked up by: None for columns that have the names of the keys, a name, a list of
+            names, or {column: build key}. A column is one of the probe side or of an earlier leg, also one that does
+            not come out: its name, or "probe.x" or "planes.model" with the leg's name.
+        how: "inner", "left", "semi", "anti" or "mark".
+        where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
+            column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
+            is that of the only column that has it.
+        suffix: Appended to names of build columns that are taken; where that is taken too, the leg's name goes before
+            the column's.
+        select: The build columns that come out, a list or {new name: name}; all but the keys by default. Later legs
+            reach the others all the same.
+        validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
+            share a key of the build, "1:1" for both.
+
+    Raises:
+        PlanError: For a word that is none of these, and a condition that cannot be read.
+        TypeError: For a build that is none.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> prejoin.Leg(users, on={"user": "id"}, how="left")
+        Leg(keys=['id'], rows=2, on={'user': 'id'}, how='left')
+    """
+
+    def __new__(
+        cls,
+        build: PreparedBuild | SharedBuild,
+        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        how: _LegHow = "inner",
+        *,
+        where: Expr | str | None = None,
+        suffix: str = "_right",
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        validate: _Validate | None = None,
+    ) -> Self: ...
+    @property
+    def build(self) -> PreparedBuild:
+        """The build."""
+
+    @property
+    def on(self) -> str | list[str] | dict[str, str] | None:
+        """What the keys are looked up by, as it was given."""
+
+    @property
+    def how(self) -> str:
+        """Which rows come out."""
+
+    @property
+    def where(self) -> Expr | None:
+        """The condition on pairs."""
+
+    @property
+    def suffix(self) -> str:
+        """What is appended to names that are taken."""
+
+    @property
+    def select(self) -> list[str] | dict[str, str] | None:
+        """The build columns that come out, as they were given."""
+
+    @property
+    def validate(self) -> str:
+        """How many rows of each side may share a key."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
+
+@final
+class StarJoin:
+    """Joins of one probe side with several prepared builds in one pass.
+
+    Args:
+        legs: A list of Leg or PreparedBuild, or a mapping {name: leg}. The legs of a list are named leg0, leg1, and so
+            on.
+        select: Output columns in their order, a list or {new name: column}: names of the output, or "probe.x" and
+            "planes.seats" with the leg's name, which also reach what does not come out by itself. Others are not made
+            at all; [] keeps the row count.
+        limit: Largest number of output rows.
+        batch_size: Largest number of rows of a batch of a lazy result (8192).
+
+    Rows, order, types and nulls are those of as many calls of `join` in a row, each with the output of the one before.
+    Each leg looks up the rows that are left only, and every output column is copied once, at the end. The output has
+    the probe's columns, then those of the legs in their order.
+
+    It never changes: any number of threads may call it at once. It pickles where its builds do.
+
+    Raises:
+        PlanError: For kinds that give build rows, names of legs that are taken, and builds that `validate` refuses.
+        TypeError: For legs that are none.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "city": [7, 8]}), on="id")
+        >>> cities = prejoin.prepare(pa.table({"city": [7, 8], "name": ["Rome", "Oslo"]}), on="city")
+        >>> star = prejoin.StarJoin({"users": prejoin.Leg(users, on={"user": "id"}), "cities": cities})
+        >>> star(pa.record_batch({"user": [2, 3, 1]})).to_pylist()
+        [{'user': 2, 'city': 8, 'name': 'Oslo'}, {'user': 1, 'city': 7, 'name': 'Rome'}]
+    """
+
+    def __new__(
+        cls,
+        legs: Legs,
+        *,
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+    ) -> Self: ...
+    def __call__(self, probe: Rows) -> Any:
+        """Joins `probe` and answers in kind, as `join` does.
+
+        A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
+        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+
+        Args:
+            probe: Any rows.
+
+        Raises:
+            PlanError: For columns that are not there or not unique, and key types that differ.
+            ExecutionError: For rows that `validate` refuses, and conditions that fail.
+        """
+
+    def schema(self, probe_schema: ArrowSchemaExportable) -> pa.Schema:
+        """The pyarrow.Schema of the output over a probe side of this schema, without any rows.
+
+        Args:
+            probe_schema: A pyarrow.Schema, or anything that has one in Arrow's C form, such as a table.
+
+        Returns:
+            The schema that the output of a call has.
+
+        Raises:
+            PlanError: For columns that are not there or not unique, and key types that differ.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> prejoin.StarJoin([users]).schema(pa.schema({"id": pa.int64()})).names
+            ['id', 'name']
+        """
+
+    def explain(self) -> str:
+        """The star as text, one line for each leg, with the rows that reached it and that it gave in all calls so far."""
+
+    @property
+    def legs(self) -> dict[str, Leg]:
+        """The legs by name, in order."""
+
+    @property
+    def select(self) -> list[str] | dict[str, str] | None:
+        """The output columns, as they were chosen."""
+
+    @property
+    def limit(self) -> int | None:
+        """Largest number of output rows."""
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of rows of a batch of a lazy result."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
 @final
 class Source:
@@ -735,7 +903,7 @@ def prepare(
 
 def join(
     probe: Rows,
-    build: PreparedBuild | Rows,
+    build: PreparedBuild | Rows | Legs,
     on: str | Sequence[str] | Mapping[str, str] | None = None,
     how: _How = "inner",
     *,
@@ -753,7 +921,8 @@ def join(
     pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
     pyarrow.RecordBatchReader that pulls lazily.
 
-    build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+    build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
+        PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
     on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
@@ -812,7 +981,7 @@ def inspect(path: str | os.PathLike[str]) -> Saved:
     """
 
 def col(name: str) -> Expr:
-    """A column: "build.x" or "probe.y".
+    """A column: "build.x" or "probe.y", or with the name of a leg of a StarJoin "planes.z".
 
     Raises PlanError for a name without its side.
     """

@@ -7,13 +7,13 @@ nanoarrow and arro3 have it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from prejoin._core import Expr, Source
+    from prejoin._core import Expr, Leg, PreparedBuild, SharedBuild, Source
 
 __all__ = [
     "ArrowArrayExportable",
@@ -22,6 +22,7 @@ __all__ = [
     "Estimate",
     "Key",
     "Keys",
+    "Legs",
     "Memory",
     "Metrics",
     "Operand",
@@ -98,6 +99,11 @@ Key: TypeAlias = Union[str, int, "Expr"]
 
 Keys: TypeAlias = Any
 """Any number of keys: an iterable of values or tuples, an array or series, a mapping of names to either, or a table."""
+
+Legs: TypeAlias = Union[
+    Sequence[Union["Leg", "PreparedBuild", "SharedBuild"]], Mapping[str, Union["Leg", "PreparedBuild", "SharedBuild"]]
+]
+"""The legs of a star join: in a list, or by name. A build alone is a leg on the names of its keys."""
 
 
 class Estimate(TypedDict):

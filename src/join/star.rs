@@ -520,7 +520,8 @@ impl<'a> Hand<'a> {
         for ((new, column), known) in select.iter().zip(&chosen) {
             let name = match (new, known.cell) {
                 (Some(new), _) => Some(new.clone()),
-                _ if known.name.as_deref() == Some(column) => Some(column.clone()),
+                // Who asks by address gets the column's own name.
+                _ if known.name.as_deref() == Some(column) && self.address(known) != *column => Some(column.clone()),
                 (None, Cell::Probe(_)) => Some(known.field.name().clone()),
                 (None, _) => None,
             };

@@ -20,5 +20,5 @@ pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub use probe::Probe;
 pub(crate) use probe::ProbePlan;
-pub use star::{StarPlan, StarProbe};
+pub use star::{StarPlan, StarProbe, StarRows};
 pub(crate) use visited::{Shares, Visited, VisitedHome, VisitedShare};

@@ -46,7 +46,8 @@ pub struct StarPlan {
     given: Vec<bool>,
     schema: SchemaRef,
     limit: Option<usize>,
-    /// Of joins that count by themselves; what the legs count is theirs.
+    rows: Arc<StarRows>,
+    /// What the legs would count as joins by themselves; nobody reads it.
     metrics: Arc<JoinMetrics>,
 }
 
@@ -57,13 +58,30 @@ struct StarLeg {
     reads: Vec<Cell>,
     /// The sides whose row numbers are needed after it: 0 for the probe, `leg + 1` for a leg.
     keeps: Vec<bool>,
-    counts: LegCounts,
 }
 
-#[derive(Debug, Default)]
-struct LegCounts {
-    rows_in: AtomicU64,
-    rows_out: AtomicU64,
+/// For each leg of a star, how many rows reached it and how many it gave. Plans of one star may share it.
+#[derive(Debug)]
+pub struct StarRows(Vec<[AtomicU64; 2]>);
+
+impl StarRows {
+    /// Nothing counted yet for the legs of `star`.
+    pub fn new(star: &StarJoin) -> Arc<Self> {
+        Arc::new(Self(star.legs().iter().map(|_| Default::default()).collect()))
+    }
+
+    /// Rows in and rows out of each leg, in all runs so far.
+    pub fn get(&self) -> Vec<[u64; 2]> {
+        self.0.iter().map(|leg| leg.each_ref().map(|counter| counter.load(Ordering::Relaxed))).collect()
+    }
+
+    fn add_in(&self, leg: usize, rows: usize) {
+        add(&self.0[leg][0], rows);
+    }
+
+    fn add_out(&self, leg: usize, rows: usize) {
+        add(&self.0[leg][1], rows);
+    }
 }
 
 /// What an output column is made from.
@@ -104,7 +122,7 @@ impl StarPlan {
             layout.reads.iter().for_each(|cell| needed[cell.side()] = true);
             let LegLayout { reads, schema, keys, predicate } = layout;
             let plan = Arc::new(leg_plan(leg, schema, keys, predicate, pool)?);
-            legs.push(StarLeg { plan, reads, keeps, counts: LegCounts::default() });
+            legs.push(StarLeg { plan, reads, keeps });
         }
         legs.reverse();
         let source = |at: usize| match layout.columns[..at].iter().position(|other| *other == layout.columns[at]) {
@@ -120,6 +138,7 @@ impl StarPlan {
             given,
             schema: layout.schema,
             limit: star.limit(),
+            rows: StarRows::new(star),
             metrics: Arc::default(),
         })
     }
@@ -134,10 +153,16 @@ impl StarPlan {
         &self.columns
     }
 
-    /// For each leg, the rows that reached it and the rows that it gave, in all runs so far.
-    pub fn rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        self.legs.iter().map(move |leg| (get(&leg.counts.rows_in), get(&leg.counts.rows_out)))
+    /// The same plan, which counts rows in `rows` of the same star.
+    #[must_use]
+    pub fn counted_in(mut self, rows: &Arc<StarRows>) -> Self {
+        self.rows = Arc::clone(rows);
+        self
+    }
+
+    /// Rows in and out of each leg.
+    pub fn rows(&self) -> &Arc<StarRows> {
+        &self.rows
     }
 
     /// False where nothing can come out, whatever the probe side holds.
@@ -343,7 +368,7 @@ impl StarProbe {
         loop {
             let Level { probe, entries, .. } = &mut self.levels[at];
             if probe.next_entries(entries)? {
-                add(&self.plan.legs[at].counts.rows_out, entries.len());
+                self.plan.rows.add_out(at, entries.len());
                 self.compose(at);
                 if at == last {
                     return Ok(true);
@@ -374,7 +399,7 @@ impl StarProbe {
         let columns = leg.reads.iter().map(read).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let input = RecordBatch::try_new_with_options(Arc::clone(&leg.plan.probe_schema), columns, &options)?;
-        add(&leg.counts.rows_in, rows);
+        self.plan.rows.add_in(at, rows);
         self.levels[at].probe.feed(input)
     }
 

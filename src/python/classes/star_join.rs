@@ -15,7 +15,7 @@ use super::pool::PyMemoryPool;
 use super::source::{self, once};
 use crate::error::Result;
 use crate::join::{StarJoin, Validate};
-use crate::probe::{StarPlan, StarProbe};
+use crate::probe::{StarPlan, StarProbe, StarRows};
 use crate::python::arguments::count;
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::interchange::{
@@ -61,8 +61,7 @@ pub(crate) struct PyStarJoin {
     star: StarJoin,
     /// Most recently used first.
     planned: Mutex<Vec<Arc<Planned>>>,
-    /// Rows in and out of each leg, in plans that are not remembered any more.
-    forgotten: Mutex<Vec<(u64, u64)>>,
+    rows: Arc<StarRows>,
 }
 
 /// The star over one probe schema.
@@ -96,9 +95,9 @@ impl PyStarJoin {
             if batch_size == 0 {
                 return Err(plan("batch_size is a number of rows of at least 1, 0 was given"));
             }
-            let forgotten = Mutex::new(vec![(0, 0); named.len()]);
+            let rows = StarRows::new(&star);
             let legs = named.into_iter().map(|(_, leg)| leg.unbind()).collect();
-            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), forgotten })
+            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), rows })
         })
     }
 
@@ -142,9 +141,8 @@ impl PyStarJoin {
 
     /// The star as text, one line for each leg, with the rows that reached it and that it gave in all calls so far.
     fn explain(&self) -> String {
-        let rows = self.rows();
         let mut lines = vec![format!("StarJoin: {}", self.options().join(", "))];
-        for ((name, leg), (rows_in, rows_out)) in self.star.legs().iter().zip(rows) {
+        for ((name, leg), [rows_in, rows_out]) in self.star.legs().iter().zip(self.rows.get()) {
             let mut line = format!("  {name}: {} on {}", how_of(leg.join_type), on_text(leg));
             if let Some(filter) = &leg.filter {
                 line += &format!(", where {filter}");
@@ -257,7 +255,7 @@ impl PyStarJoin {
         if let Some(planned) = self.known(schema) {
             return Ok(planned);
         }
-        let plan = StarPlan::try_new(&self.star, schema, &PyMemoryPool::resolve(None))?;
+        let plan = StarPlan::try_new(&self.star, schema, &PyMemoryPool::resolve(None))?.counted_in(&self.rows);
         let columns = match plan.columns().len() == schema.fields().len() {
             true => None,
             false => Some(Arc::new(Columns::try_new(schema, plan.columns().to_vec())?)),
@@ -266,14 +264,9 @@ impl PyStarJoin {
         let made =
             Arc::new(Planned { probe_schema: schema.clone(), columns, plan: Arc::new(plan), schema: schema_out });
         let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = planned.len().min(REMEMBERED - 1);
-        let old = planned.split_off(kept);
+        planned.truncate(REMEMBERED - 1);
         planned.insert(0, Arc::clone(&made));
         drop(planned);
-        let mut forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
-        for planned in &old {
-            add_rows(&mut forgotten, &planned.plan);
-        }
         Ok(made)
     }
 
@@ -284,15 +277,6 @@ impl PyStarJoin {
         let at = planned.iter().position(fits)?;
         planned[..=at].rotate_right(1);
         Some(Arc::clone(&planned[0]))
-    }
-
-    /// Rows in and out of each leg.
-    fn rows(&self) -> Vec<(u64, u64)> {
-        let mut rows = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for planned in self.planned.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            add_rows(&mut rows, &planned.plan);
-        }
-        rows
     }
 
     fn options(&self) -> Vec<String> {
@@ -311,12 +295,6 @@ impl PyStarJoin {
             options.push(format!("batch_size={}", self.batch_size));
         }
         options
-    }
-}
-
-fn add_rows(rows: &mut [(u64, u64)], plan: &StarPlan) {
-    for (all, (rows_in, rows_out)) in rows.iter_mut().zip(plan.rows()) {
-        *all = (all.0 + rows_in, all.1 + rows_out);
     }
 }
 
