@@ -311,7 +311,8 @@ class Leg:
             share a key of the build, "1:1" for both.
 
     Raises:
-        PlanError: For a word that is none of these, and a condition that cannot be read.
+        PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
+            and a condition that cannot be read.
         TypeError: For a build that is none.
 
     Example:
@@ -319,6 +320,7 @@ class Leg:
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
         >>> prejoin.Leg(users, on={"user": "id"}, how="left")
         Leg(keys=['id'], rows=2, on={'user': 'id'}, how='left')
+
     """
 
     def __new__(
@@ -382,7 +384,7 @@ class StarJoin:
     It never changes: any number of threads may call it at once. It pickles where its builds do.
 
     Raises:
-        PlanError: For kinds that give build rows, names of legs that are taken, and builds that `validate` refuses.
+        PlanError: For no legs, and names of legs that are taken.
         TypeError: For legs that are none.
 
     Example:
@@ -392,6 +394,7 @@ class StarJoin:
         >>> star = prejoin.StarJoin({"users": prejoin.Leg(users, on={"user": "id"}), "cities": cities})
         >>> star(pa.record_batch({"user": [2, 3, 1]})).to_pylist()
         [{'user': 2, 'city': 8, 'name': 'Oslo'}, {'user': 1, 'city': 7, 'name': 'Rome'}]
+
     """
 
     def __new__(
@@ -414,6 +417,7 @@ class StarJoin:
         Raises:
             PlanError: For columns that are not there or not unique, and key types that differ.
             ExecutionError: For rows that `validate` refuses, and conditions that fail.
+
         """
 
     def schema(self, probe_schema: ArrowSchemaExportable) -> pa.Schema:
@@ -433,10 +437,16 @@ class StarJoin:
             >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
             >>> prejoin.StarJoin([users]).schema(pa.schema({"id": pa.int64()})).names
             ['id', 'name']
+
         """
 
     def explain(self) -> str:
-        """The star as text, one line for each leg, with the rows that reached it and that it gave in all calls so far."""
+        """The star as text.
+
+        Returns:
+            One line for each leg, with the rows that reached it and the rows that it gave in all calls so far.
+
+        """
 
     @property
     def legs(self) -> dict[str, Leg]:

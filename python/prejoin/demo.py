@@ -95,7 +95,7 @@ def run(
     batch_size: int = 4096,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Report:
-    """Join the flights to all four tables and write ``output``; the same by joins in a row, and rebuilding each time."""
+    """Join the flights to all four tables, write ``output``, and do the same in the two other ways."""
     pool = prejoin.MemoryPool(64 << 20)
     report = Report(steps(), output)
     flights = tables["flights"].to_batches(max_chunksize=batch_size)
@@ -166,7 +166,8 @@ def lines(report: Report) -> Iterator[str]:
         ("one join after the other", chain, prepare),
         ("rebuilt for every batch", rebuilt, 0.0),
     ]:
-        yield f"all four, {way}:{_time(seconds / batches):>{33 - len(way)}} a batch, {_time(preparing + seconds)} in all"
+        each, whole = _time(seconds / batches), _time(preparing + seconds)
+        yield f"all four, {way + ':':<26}{each:>9} a batch, {whole:>9} in all"
     yield (
         f"pool: {sum(step.reserved_bytes for step in report.steps) / 1024:,.0f} KiB reserved, "
         f"{report.peak_bytes / 1024:,.0f} KiB at the peak of preparing"

@@ -25,6 +25,7 @@ __all__ = [
     "Legs",
     "Memory",
     "Metrics",
+    "OneLeg",
     "Operand",
     "Properties",
     "Rows",
@@ -100,10 +101,11 @@ Key: TypeAlias = Union[str, int, "Expr"]
 Keys: TypeAlias = Any
 """Any number of keys: an iterable of values or tuples, an array or series, a mapping of names to either, or a table."""
 
-Legs: TypeAlias = Union[
-    Sequence[Union["Leg", "PreparedBuild", "SharedBuild"]], Mapping[str, Union["Leg", "PreparedBuild", "SharedBuild"]]
-]
-"""The legs of a star join: in a list, or by name. A build alone is a leg on the names of its keys."""
+OneLeg: TypeAlias = Union["Leg", "PreparedBuild", "SharedBuild"]
+"""A leg of a star join; a build alone is one on the names of its keys."""
+
+Legs: TypeAlias = "Sequence[OneLeg] | Mapping[str, OneLeg]"
+"""The legs of a star join: in a list, or by name."""
 
 
 class Estimate(TypedDict):

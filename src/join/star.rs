@@ -55,6 +55,22 @@ impl Leg {
         }
     }
 
+    /// What can be said without a probe side.
+    pub(crate) fn check(&self) -> Result<()> {
+        let kind = kind(self.join_type);
+        if self.join_type.is_build_driven() {
+            return plan_err!(
+                "a {kind} join gives build rows after the last probe row, a star join answers batch by batch: its legs are \
+                 inner, left, semi, anti or mark; join with this build by itself"
+            );
+        }
+        if !self.join_type.pairs() && self.select.as_ref().is_some_and(|columns| !columns.is_empty()) {
+            return plan_err!("select names build columns, a {kind} join gives none");
+        }
+        self.key_columns()?;
+        self.validate.check_build(&self.build)
+    }
+
     fn key_names(&self) -> Vec<&str> {
         let schema = self.build.schema();
         self.build.keys().iter().map(|&key| schema.field(key).name().as_str()).collect()
@@ -208,21 +224,7 @@ impl StarJoin {
                 };
                 return plan_err!("a leg is named {name:?}, which is the name of {whose}; choose another one");
             }
-            let check = || {
-                if leg.join_type.is_build_driven() {
-                    return plan_err!(
-                        "a {} join gives build rows after the last probe row, a star join answers batch by batch: its legs \
-                         are inner, left, semi, anti or mark; join with this build by itself",
-                        leg.join_type
-                    );
-                }
-                if !leg.join_type.pairs() && leg.select.as_ref().is_some_and(|columns| !columns.is_empty()) {
-                    return plan_err!("select names build columns, a {} join gives none", leg.join_type);
-                }
-                leg.key_columns()?;
-                leg.validate.check_build(&leg.build)
-            };
-            check().map_err(|error| in_leg(name, error))?;
+            leg.check().map_err(|error| in_leg(name, error))?;
         }
         Ok(Self { legs, select, limit })
     }
@@ -260,6 +262,21 @@ impl StarJoin {
         }
         let (columns, fields): (Vec<Cell>, Vec<FieldRef>) = hand.output()?.into_iter().unzip();
         Ok(StarLayout { legs, columns, schema: Arc::new(Schema::new_with_metadata(fields, metadata)) })
+    }
+}
+
+/// The word for a kind of join.
+fn kind(join_type: JoinType) -> &'static str {
+    match join_type {
+        JoinType::Inner => "inner",
+        JoinType::ProbeOuter => "left",
+        JoinType::BuildOuter => "right",
+        JoinType::FullOuter => "full",
+        JoinType::ProbeSemi => "semi",
+        JoinType::ProbeAnti => "anti",
+        JoinType::ProbeMark => "mark",
+        JoinType::BuildSemi => "build_semi",
+        JoinType::BuildAnti => "build_anti",
     }
 }
 

@@ -32,7 +32,8 @@ use crate::python::join::{how_of, join_type, pairs, selection};
 ///         share a key of the build, "1:1" for both.
 ///
 /// Raises:
-///     PlanError: For a word that is none of these, and a condition that cannot be read.
+///     PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
+///         and a condition that cannot be read.
 ///     TypeError: For a build that is none.
 ///
 /// Example:
@@ -84,6 +85,7 @@ impl PyLeg {
                 select: select.map(selection).transpose()?,
                 validate: validate_of(validate)?,
             };
+            leg.check()?;
             let (on, select) = (on.map(own).transpose()?, select.map(own).transpose()?);
             Ok(Self { given: build.clone().unbind(), build: prepared.unbind(), on, select, leg })
         })

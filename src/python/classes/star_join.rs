@@ -43,7 +43,7 @@ use crate::run::BatchStream;
 /// It never changes: any number of threads may call it at once. It pickles where its builds do.
 ///
 /// Raises:
-///     PlanError: For kinds that give build rows, names of legs that are taken, and builds that `validate` refuses.
+///     PlanError: For no legs, and names of legs that are taken.
 ///     TypeError: For legs that are none.
 ///
 /// Example:
@@ -139,7 +139,10 @@ impl PyStarJoin {
         })
     }
 
-    /// The star as text, one line for each leg, with the rows that reached it and that it gave in all calls so far.
+    /// The star as text.
+    ///
+    /// Returns:
+    ///     One line for each leg, with the rows that reached it and the rows that it gave in all calls so far.
     fn explain(&self) -> String {
         let mut lines = vec![format!("StarJoin: {}", self.options().join(", "))];
         for ((name, leg), [rows_in, rows_out]) in self.star.legs().iter().zip(self.rows.get()) {
@@ -280,7 +283,8 @@ impl PyStarJoin {
     }
 
     fn options(&self) -> Vec<String> {
-        let mut options = vec![format!("{} legs", self.legs.len())];
+        let legs = self.legs.len();
+        let mut options = vec![format!("{legs} {}", if legs == 1 { "leg" } else { "legs" })];
         if let Some(select) = &self.select {
             let column = |(new, name): &(Option<String>, String)| match new {
                 Some(new) => format!("{name} as {new}"),
