@@ -424,7 +424,7 @@ class StarJoin:
         """The pyarrow.Schema of the output over a probe side of this schema, without any rows.
 
         Args:
-            probe_schema: A pyarrow.Schema, or anything that has one in Arrow's C form, such as a table.
+            probe_schema: A pyarrow.Schema, or anything with __arrow_c_schema__.
 
         Returns:
             The schema that the output of a call has.
@@ -913,7 +913,7 @@ def prepare(
 
 def join(
     probe: Rows,
-    build: PreparedBuild | Rows | Legs,
+    build: PreparedBuild | Rows | Leg | Legs,
     on: str | Sequence[str] | Mapping[str, str] | None = None,
     how: _How = "inner",
     *,
@@ -1009,8 +1009,9 @@ def lit(value: Any) -> Expr:
 def sql(text: str) -> Expr:
     """A condition, or a part of one, from SQL text.
 
-    A column is `build.x`, `probe.y` or `"build"."my x"`; a name without its side is the one side's that has it. The
-    language is in docs/predicates.md. Wherever a condition is taken, its text is taken as well.
+    A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
+    without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is taken,
+    its text is taken as well.
 
     Raises PlanError, with line and column, for text that is not of the language.
 

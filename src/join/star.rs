@@ -366,14 +366,13 @@ impl<'a> Hand<'a> {
                 all.dedup();
                 plan_err!("{what} names {name:?}, which is the name of several columns: {}", all.join(", "))
             }
-            Found::None => {
-                let all: Vec<String> = self.columns.iter().map(|known| self.address(known)).collect();
-                plan_err!(
-                    "{what} names {name:?}, which is no column at hand: {}",
-                    if all.is_empty() { "there are none".to_owned() } else { all.join(", ") }
-                )
-            }
+            Found::None => plan_err!("{what} names {name:?}, which no column at hand is; {}", self.at_hand()),
         }
+    }
+
+    fn at_hand(&self) -> String {
+        let all: Vec<String> = self.columns.iter().map(|known| self.address(known)).collect();
+        if all.is_empty() { "there are none".to_owned() } else { format!("there are {}", all.join(", ")) }
     }
 
     fn address(&self, known: &Known) -> String {
@@ -408,8 +407,15 @@ impl<'a> Hand<'a> {
         };
         let mut keys = Vec::with_capacity(leg.build.keys().len());
         for (column, &key) in leg.key_columns()?.into_iter().zip(leg.build.keys()) {
-            let known = self.get(column, if leg.on.is_some() { "on" } else { "its build's key" })?;
             let key = build.field(key);
+            if leg.on.is_none() && matches!(self.find(column), Found::None) {
+                return plan_err!(
+                    "no column at hand has the name of the build's key {column:?}; say what it is looked up by, \
+                     on={{column: {column:?}}}; {}",
+                    self.at_hand()
+                );
+            }
+            let known = self.get(column, "on")?;
             if !comparable(key.data_type(), known.field.data_type()) {
                 return plan_err!(
                     "key types must match: build column {:?} is {}, {} is {}; cast one of them",
@@ -455,15 +461,16 @@ impl<'a> Hand<'a> {
                         (Ok(_), _) => {
                             return plan_err!(
                                 "the condition names {column:?}, which the build and the rows at hand have; write \
-                                 build.{column}, or the other one with its table: {}",
-                                self.columns.iter().map(|known| self.address(known)).collect::<Vec<_>>().join(", ")
+                                 build.{column}, or the other one with its table; {}",
+                                self.at_hand()
                             );
                         }
                         (Err(_), Found::None) => {
                             return plan_err!(
-                                "the condition names {column:?}; the columns of build are {}, those at hand {}",
+                                "the condition names {column:?}, which neither the build nor the rows at hand have; the \
+                                 columns of build are {}; at hand {}",
                                 names(build),
-                                self.columns.iter().map(|known| self.address(known)).collect::<Vec<_>>().join(", ")
+                                self.at_hand()
                             );
                         }
                         (Err(_), _) => self.get(column, "the condition")?,

@@ -270,6 +270,7 @@ def test_conditions(users: Build, cities: Build) -> None:
         "cities.name < users.name",
         prejoin.col("build.name") < prejoin.col("users.name"),
         prejoin.col("cities.name") < prejoin.col("users.name"),
+        prejoin.sql("cities.name < users.name"),
         'build[1] < "users.name"',
     ]
     for condition in conditions:
@@ -287,7 +288,10 @@ def test_conditions(users: Build, cities: Build) -> None:
     assert star(EVENTS)["name"].to_pylist() == ["x"]
     for condition, message in [
         ("name = 'x'", 'names "name", which the build and the rows at hand have'),
-        ("planes.x = 1", 'names "planes.x"; the columns of build are "city", "name", "land"'),
+        (
+            "planes.x = 1",
+            'names "planes.x", which neither the build nor the rows at hand have; the columns of build are "city"',
+        ),
         ("build.x = 1", 'the build side has no column "x"'),
         ("probe[9] = 1", "no column at position 9"),
         ("probe.user = build.name", "compares Int64 with Utf8"),
@@ -333,15 +337,20 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
         (
             [cities],
             None,
-            'leg "leg0": its build\'s key names "city", which is no column at hand: probe.user, probe.name',
+            'leg "leg0": no column at hand has the name of the build\'s key "city"; say what it is looked up by, '
+            'on={column: "city"}; there are probe.user, probe.name',
         ),
-        ([Leg(users, on="nick")], None, 'on names "nick", which is no column at hand'),
+        ([Leg(users, on="nick")], None, 'on names "nick", which no column at hand is; there are probe.user'),
         ([Leg(users, on="name")], None, 'build column "user" is Int64, probe.name is Utf8'),
         ([Leg(users, select=["age"])], None, 'select names "age"; the build side has no column "age"'),
         ([Leg(users, select={"name": "city"})], None, 'second column the name "name"; choose another new name'),
-        ([users], ["age"], 'select names "age", which is no column at hand: probe.user, probe.name, leg0.city'),
+        (
+            [users],
+            ["age"],
+            'select names "age", which no column at hand is; there are probe.user, probe.name, leg0.city',
+        ),
         ([users], ["user", "user"], 'select gives two columns the name "user"'),
-        ([Leg(users, how="semi"), Leg(cities, on="city")], None, 'on names "city", which is no column at hand'),
+        ([Leg(users, how="semi"), Leg(cities, on="city")], None, 'on names "city", which no column at hand is'),
         (
             {"a": Leg(users, select=[]), "b": Leg(users, on="user", select=[])},
             ["city"],
@@ -365,6 +374,9 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
         StarJoin({1: users})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match='leg "leg1"'):
         prejoin.join(EVENTS, [users, USERS])
+    assert prejoin.join(EVENTS, Leg(users, on="user")).num_rows == 4
+    with pytest.raises(TypeError, match="a StarJoin is called with the rows"):
+        prejoin.join(EVENTS, StarJoin([users]))  # type: ignore[arg-type]
     for option in ({"on": "user"}, {"how": "left"}, {"where": "1 = 1"}, {"validate": "m:1"}, {"suffix": "_x"}):
         with pytest.raises(PlanError, match="is said by each leg"):
             prejoin.join(EVENTS, [users], **option)  # type: ignore[arg-type]

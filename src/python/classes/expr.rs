@@ -152,8 +152,9 @@ pub(crate) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
 
 /// A condition, or a part of one, from SQL text.
 ///
-/// A column is `build.x`, `probe.y` or `"build"."my x"`; a name without its side is the one side's that has it. The
-/// language is in docs/predicates.md. Wherever a condition is taken, its text is taken as well.
+/// A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
+/// without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is taken,
+/// its text is taken as well.
 ///
 /// Raises PlanError, with line and column, for text that is not of the language.
 ///
@@ -162,7 +163,7 @@ pub(crate) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
 /// probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
 #[pyfunction]
 pub(crate) fn sql(text: &str) -> PyResult<PyExpr> {
-    guarded(|| Ok(Expr::parse_sql(text)?.into()))
+    guarded(|| Ok(Expr::parse_sql_of_tables(text)?.into()))
 }
 
 /// `where=`: a condition or its text.

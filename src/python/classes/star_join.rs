@@ -119,7 +119,7 @@ impl PyStarJoin {
     /// The pyarrow.Schema of the output over a probe side of this schema, without any rows.
     ///
     /// Args:
-    ///     probe_schema: A pyarrow.Schema, or anything that has one in Arrow's C form, such as a table.
+    ///     probe_schema: A pyarrow.Schema, or anything with __arrow_c_schema__.
     ///
     /// Returns:
     ///     The schema that the output of a call has.
@@ -302,8 +302,14 @@ impl PyStarJoin {
     }
 }
 
-/// True for a second argument of `prejoin.join` that is legs: a list of legs or builds, or a mapping to them.
+/// True for a second argument of `prejoin.join` that is legs: a leg, a list of legs or builds, or a mapping to them.
 pub(crate) fn is_star(build: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if build.is_instance_of::<PyStarJoin>() {
+        return Err(type_error("a StarJoin is called with the rows that it joins: star(probe)"));
+    }
+    if build.is_instance_of::<PyLeg>() {
+        return Ok(true);
+    }
     if build.is_instance_of::<PyList>() || build.is_instance_of::<PyTuple>() {
         return Ok(build.len()? > 0 && is_leg(&build.get_item(0)?));
     }
@@ -323,6 +329,9 @@ fn named_legs<'py>(legs: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py,
         }
         Ok((name, PyLeg::of(leg)?))
     };
+    if legs.is_instance_of::<PyLeg>() {
+        return Ok(vec![leg("leg0".to_owned(), legs)?]);
+    }
     if let Ok(mapping) = legs.cast::<PyMapping>() {
         let named = |item: PyResult<Bound<'py, PyAny>>| {
             let (name, of): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item?.extract()?;
