@@ -1010,8 +1010,8 @@ def sql(text: str) -> Expr:
     """A condition, or a part of one, from SQL text.
 
     A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
-    without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is taken,
-    its text is taken as well.
+    without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is
+    taken, its text is taken as well.
 
     Raises PlanError, with line and column, for text that is not of the language.
 

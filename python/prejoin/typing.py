@@ -104,7 +104,7 @@ Keys: TypeAlias = Any
 OneLeg: TypeAlias = Union["Leg", "PreparedBuild", "SharedBuild"]
 """A leg of a star join; a build alone is one on the names of its keys."""
 
-Legs: TypeAlias = "Sequence[OneLeg] | Mapping[str, OneLeg]"
+Legs: TypeAlias = Sequence[OneLeg] | Mapping[str, OneLeg]
 """The legs of a star join: in a list, or by name."""
 
 
