@@ -17,6 +17,7 @@ mod hashed;
 mod hits;
 mod key_index;
 mod partition;
+mod plain_rows;
 mod ranked_bits;
 mod rows;
 mod scratch;

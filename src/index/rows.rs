@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::ScalarBuffer;
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
-use arrow_row::{RowConverter, Rows, SortField};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
@@ -17,6 +17,7 @@ use super::hash::{self, SEEDS, scale, seed};
 use super::hash_build::{Built, build};
 use super::hits::ProbeStage;
 use super::partition::Source;
+use super::plain_rows::{EncodedKeys, PlainRows};
 use super::scratch::{admitted, bytes, held, release, scratch_size, with_capacity};
 use super::stage::Stage;
 use super::table::{LONG, Table};
@@ -60,7 +61,13 @@ impl Encoder {
     }
 
     /// Encodes `start..start + len`, and keeps in `stage` the rows that no null drops.
-    pub(super) fn encode(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) -> Result<Rows> {
+    pub(super) fn encode(
+        &self,
+        columns: &[ArrayRef],
+        start: usize,
+        len: usize,
+        stage: &mut Stage,
+    ) -> Result<EncodedKeys> {
         let live = stage.live(len);
         let mut parts = Vec::with_capacity(columns.len());
         for (column, nulls_equal) in columns.iter().zip(&self.nulls_equal) {
@@ -72,7 +79,10 @@ impl Encoder {
         }
         stage.words(len);
         stage.compact(start, len);
-        Ok(self.converter.convert_columns(&parts)?)
+        Ok(match PlainRows::encode(&parts) {
+            Some(rows) => EncodedKeys::Plain(rows),
+            None => EncodedKeys::Converted(self.converter.convert_columns(&parts)?),
+        })
     }
 }
 
@@ -333,7 +343,7 @@ impl ProbeStage for RowsProbe<'_> {
                 return 0;
             }
         };
-        let key = |row: u32| rows.row(row as usize - start).data();
+        let key = |row: u32| rows.key(row as usize - start);
         stage.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
         let touch = |group| keys.value(group).first().copied().unwrap_or(0);
         let equal = |group, row| keys.value(group) == key(row);
@@ -366,8 +376,7 @@ fn collect(
         let rows = encoder.encode(columns, start, len, &mut stage)?;
         scratch.try_resize(held + estimate.max(rows.size()))?;
         for &row in stage.live_rows() {
-            let key = rows.row(row as usize - start);
-            match keys.group(key.data(), retained)? {
+            match keys.group(rows.key(row as usize - start), retained)? {
                 Some(group) => group_of[row as usize] = group,
                 None => {
                     scratch.try_resize(held)?;
