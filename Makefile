@@ -7,7 +7,7 @@ SHELL := bash
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # One feature set, one profile and one environment for cargo and maturin, so that dependencies compile once.
 CI := --profile ci --locked
 MATURIN := $(BIN)/maturin develop --locked
@@ -15,6 +15,16 @@ MATURIN := $(BIN)/maturin develop --locked
 TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 AS_MATURIN := env PYO3_BUILD_EXTENSION_MODULE=1 \
 	$$(ls $(TARGET)/maturin/pyo3-config-*.txt | head -n 1 | sed 's/^/PYO3_CONFIG_FILE=/')
+# What cargo puts into a package beside the files of the project.
+ADDED_BY_CARGO := .cargo_vcs_info.json Cargo.toml.orig
+# A virtual environment with the lowest version of each package that pyproject.toml allows.
+LOWEST := $(TARGET)/lowest
+LOWEST_BIN := $(LOWEST)/$(notdir $(BIN))
+# The other files of tests make columns that pyarrow 16 does not know (decimal32, uuid) or makes wrongly (run-end encoded).
+LOWEST_TESTS := $(patsubst %,tests/python/test_%.py,async expr flights hash_join join lookup output_control pickle prepare \
+	prepare_sources saved sources)
+# Nor does it know decimal64, and it makes half floats of numpy's values only.
+LOWEST_TESTS += -k 'not decimals_of_any_scale and not data_type4-held4 and not data_type2-0.5'
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH CONDA_PREFIX
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
@@ -22,7 +32,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 help: ## Show this list
 	@echo "make demo and make test need nothing done before; both set themselves up."
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV)/.demo ## Join a year of real flights to four prepared tables and print what it cost
@@ -48,8 +58,13 @@ test-heavy: develop ## Run the tests that need several GiB of memory, which make
 develop: $(VENV)/.dev ## Build the extension module as the tests use it, into .venv
 	$(MATURIN) --profile ci --quiet --skip-install
 
+.PHONY: test-lowest
+test-lowest: $(LOWEST)/.done ## Run those Python tests that can run with the lowest versions that pyproject.toml allows; use PYTHON=python3.10
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/maturin develop --locked --profile ci --quiet --skip-install
+	$(LOWEST_BIN)/python -m pytest $(LOWEST_TESTS)
+
 .PHONY: check
-check: develop ## Check format, lints and types; warnings are errors
+check: develop check-docs check-package ## Check format, lints, types, documentation and the packaged crate; warnings are errors
 	cargo fmt --check
 	cargo clippy $(CI) --all-targets -- -D warnings
 	$(AS_MATURIN) cargo clippy $(CI) --all-targets --features python -- -D warnings
@@ -57,6 +72,19 @@ check: develop ## Check format, lints and types; warnings are errors
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest prejoin --mypy-config-file pyproject.toml
+
+.PHONY: check-docs
+check-docs: ## Build the Rust documentation; warnings are errors
+	RUSTDOCFLAGS='-D warnings' cargo doc $(CI) --no-deps
+
+.PHONY: check-package
+check-package: ## Compile the crate as it would be published, its tests and benchmarks too
+	cargo package --locked --no-verify --allow-dirty --quiet
+	@untracked=$$(comm -23 <(cargo package --locked --allow-dirty --list | sort) <((git ls-files; printf '%s\n' $(ADDED_BY_CARGO)) | sort)); \
+	if [ -n "$$untracked" ]; then echo "the package holds files that git does not track: $$untracked" >&2; exit 1; fi
+	rm -rf $(TARGET)/package/unpacked && mkdir $(TARGET)/package/unpacked
+	tar -xzf $$(ls -t $(TARGET)/package/*.crate | head -n 1) -C $(TARGET)/package/unpacked --strip-components 1
+	CARGO_TARGET_DIR=$(TARGET) cargo check $(CI) --all-targets --manifest-path $(TARGET)/package/unpacked/Cargo.toml
 
 .PHONY: fix
 fix: $(VENV)/.dev ## Format the sources and apply the lints' own fixes
@@ -96,6 +124,15 @@ $(VENV)/.demo: pyproject.toml | $(BIN)/python
 
 $(VENV)/.peers: pyproject.toml | $(VENV)/.demo
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check numpy pandas polars duckdb datafusion chdb matplotlib
+	touch $@
+
+# `>=` becomes `==` in the requirements of the package and of the extra `test`; pip chooses the rest.
+$(LOWEST)/.done: pyproject.toml
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST_BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.14,<2' \
+		$$(sed -nE '/^(dependencies|test) = /p' pyproject.toml | grep -oE '"[^"]+"' | tr -d '"' | sed 's/>=/==/')
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/maturin develop --locked --profile ci --quiet
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

@@ -11,12 +11,13 @@ use std::time::Duration;
 use arrow_array::ArrayRef;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use keys::{KINDS, Random, keys, shuffled};
-use prejoin::{Cancel, Config, Hits, IndexContext, KeyIndex, MemoryPool, Pool, Reservation, RowGroups};
+use prejoin::internals::IndexContext;
+use prejoin::{Cancel, Config, Hits, KeyIndex, KeyRows, MemoryPool, Pool, Reservation};
 
 const BATCHES: usize = 64;
 const BATCH_ROWS: usize = 4096;
 
-fn prepare(keys: &[ArrayRef], pool: &Arc<dyn Pool>) -> (KeyIndex, RowGroups, Reservation) {
+fn prepare(keys: &[ArrayRef], pool: &Arc<dyn Pool>) -> (KeyIndex, KeyRows, Reservation) {
     let (mut retained, mut scratch) = (Reservation::new(pool, "retained"), Reservation::new(pool, "scratch"));
     let context = IndexContext {
         config: &Config::default(),

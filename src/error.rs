@@ -17,6 +17,10 @@ pub enum Error {
     ResourcesExhausted(String),
     /// The data or its producer failed while the work ran.
     Execution(String),
+    /// A size that no type or machine holds: of a column, a batch, or a copy.
+    Overflow(String),
+    /// A saved build whose bytes are not those that were written.
+    Damaged(String),
     /// A valid request that this version does not support.
     NotSupported(String),
     /// A broken promise inside the crate; please report it.
@@ -35,6 +39,8 @@ impl fmt::Display for Error {
             Error::Plan(text) => write!(f, "Plan error: {text}"),
             Error::ResourcesExhausted(text) => write!(f, "Resources exhausted: {text}"),
             Error::Execution(text) => write!(f, "Execution error: {text}"),
+            Error::Overflow(text) => write!(f, "Overflow: {text}"),
+            Error::Damaged(text) => write!(f, "Damaged: {text}"),
             Error::NotSupported(text) => write!(f, "Not supported: {text}"),
             Error::Internal(text) => write!(f, "Internal error: {text}; this is a bug in prejoin"),
             Error::Arrow(error) => write!(f, "Arrow error: {error}"),

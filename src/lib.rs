@@ -19,7 +19,7 @@ pub use cancel::Cancel;
 pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-pub use index::{Hits, IndexContext, IndexKind, KeyIndex, RowGroups, probe_steps, scratch_size};
+pub use index::{Hits, IndexKind, KeyIndex, KeyRows};
 pub use join::{
     Estimate, ExplainFormat, JoinType, Leg, LegKey, PartitionMode, Properties, StarJoin, Statistics, Validate,
 };
@@ -28,4 +28,12 @@ pub use prepare::{
     BuildMemory, BuildSpec, Collector, Config, Keep, Membership, NullEquality, PreparedBuild, admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, Probe, StarPlan, StarProbe, StarRows};
-pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, RunOptions, Source};
+pub use run::{
+    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinKey, JoinStream, ProjectedColumn, RunOptions, Source,
+};
+
+/// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::index::{IndexContext, hash_table_size, probe_steps, scratch_size};
+}

@@ -437,7 +437,7 @@ fn outgrown_offsets_name_the_column() {
     let rows = batch([("key", int64(0..64)), ("text", text)]);
     let pool = unlimited();
     let error = prepare(&vec![rows; 32], &pool).unwrap_err();
-    assert!(matches!(error, Error::Execution(_)), "{error}");
+    assert!(matches!(error, Error::Overflow(_)), "{error}");
     assert!(error.to_string().contains("\"text\"") && error.to_string().contains("2147483648 bytes"), "{error}");
     assert_eq!(pool.reserved(), 0);
 }

@@ -97,7 +97,7 @@ def wrong_way(modules: dict[tuple[str, ...], Path]) -> list[str]:
 
 
 def circles(modules: dict[tuple[str, ...], Path]) -> list[set[str]]:
-    """Sets of files that use each other in a circle. A folder's mod.rs only names what is in it, so it does not count."""
+    """Sets of files that use each other in a circle. A mod.rs only names what is in its folder and does not count."""
     uses: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     for module, file in modules.items():
         if file.name in ("mod.rs", "lib.rs"):
@@ -113,7 +113,7 @@ def circles(modules: dict[tuple[str, ...], Path]) -> list[set[str]]:
     changed = True
     while changed:
         changed = False
-        for module, targets in reach.items():
+        for targets in reach.values():
             more = set().union(*(reach.get(target, set()) for target in targets)) - targets if targets else set()
             if more:
                 targets |= more

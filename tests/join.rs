@@ -1,6 +1,7 @@
 //! Joins of every kind against a nested-loop oracle.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -8,7 +9,8 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, RecordBatch, String
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use prejoin::expr::{self, Expr};
 use prejoin::{
-    BatchStream, Config, HashJoin, JoinType, MemoryPool, NullEquality, PartitionMode, Pool, Result, RunOptions, Source,
+    BatchStream, Cancel, Config, HashJoin, JoinType, MemoryPool, NullEquality, PartitionMode, Pool, ProjectedColumn,
+    Result, RunOptions, Source,
 };
 use proptest::prelude::*;
 
@@ -381,4 +383,175 @@ fn partitions_cost_nothing_before_they_run() {
     let last = join.execute(usize::MAX - 1, &RunOptions::default()).unwrap();
     assert_eq!(last.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1);
     assert!(join.execute(usize::MAX, &RunOptions::default()).unwrap_err().to_string().contains("partition"));
+}
+
+/// Where partition `i` of a run stops.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum End {
+    /// Executed, and dropped before its first pull.
+    Unread,
+    /// Its probe source does not open.
+    FailedAtStart,
+    /// The pool refuses its bits, if it is the one that makes them.
+    Refused,
+    /// One batch is pulled.
+    HalfRead,
+    Read,
+}
+
+/// S35: every partition counts once it is read, fails or is dropped, started or not; the last one gives the closing rows
+/// where it is read to its end, once and the right ones, and the bits are given back.
+#[test]
+fn every_end_of_a_partition_counts() {
+    let schema = schema(DataType::Int64);
+    let keys: Vec<Key> = (0..12).map(|i| (i % 4 != 3).then_some(i / 2)).collect();
+    let ends = [End::Unread, End::FailedAtStart, End::Refused, End::HalfRead, End::Read];
+    let kinds = [JoinType::BuildAnti, JoinType::BuildSemi, JoinType::BuildOuter, JoinType::FullOuter];
+    for partitions in 2..=3_u32 {
+        for (case, kind) in (0..ends.len().pow(partitions)).flat_map(|case| kinds.map(|kind| (case, kind))) {
+            let ends: Vec<End> = (0..partitions).map(|i| ends[case / ends.len().pow(i) % ends.len()]).collect();
+            for all_first in [false, true] {
+                // Batches of two rows: keys (2i, 2i + 1), then 0 twice.
+                let sides: Vec<Vec<Key>> =
+                    (0..i64::from(partitions)).map(|i| vec![Some(2 * i), Some(2 * i + 1), Some(0), None]).collect();
+                let (opened, of_source, failing) = (schema.clone(), sides.clone(), ends.clone());
+                let probe = Source::new(schema.clone(), sides.len(), move |i| match failing[i] {
+                    End::FailedAtStart => Err(prejoin::Error::Execution("does not open".to_owned())),
+                    _ => Ok(BatchStream::from_batches(opened.clone(), batches(&opened, &of_source[i], 2))),
+                });
+                let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+                let join =
+                    HashJoin::builder(schema.clone(), probe).on([("key", "key")]).join_type(kind).build().unwrap();
+                let input = BatchStream::from_batches(schema.clone(), batches(&schema, &keys, 8));
+                let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+                let join = join.with_prepared_build(Arc::clone(&prepared)).unwrap();
+                let options = RunOptions { pool: Arc::clone(&pool), batch_size: 4, ..RunOptions::default() };
+                let none: Arc<dyn Pool> = Arc::new(MemoryPool::new(0));
+                let refusing = RunOptions { pool: none, ..options.clone() };
+                let execute =
+                    |i: usize| join.execute(i, if ends[i] == End::Refused { &refusing } else { &options }).unwrap();
+
+                let mut streams: Vec<_> = (0..sides.len()).map(|i| all_first.then(|| execute(i))).collect();
+                let (mut read, mut got, mut made) = (vec![], vec![], false);
+                for (i, &end) in ends.iter().enumerate() {
+                    let mut stream = streams[i].take().unwrap_or_else(|| execute(i));
+                    match end {
+                        End::Unread => drop(stream),
+                        End::FailedAtStart => {
+                            assert!(stream.next().unwrap().is_err());
+                            assert!(stream.next().is_none());
+                            // Kept: what failed holds nothing.
+                            streams[i] = Some(stream);
+                            made = true;
+                        }
+                        End::Refused if !made => {
+                            assert!(matches!(stream.next(), Some(Err(prejoin::Error::ResourcesExhausted { .. }))));
+                        }
+                        End::HalfRead if i + 1 < sides.len() => {
+                            // Pairs come with the first batch, kinds without pairs read on to their end.
+                            made = true;
+                            if kind == JoinType::FullOuter || kind == JoinType::BuildOuter {
+                                got.extend(stream.next().map(|batch| batch.unwrap()));
+                                read.extend(sides[i][..2].iter().map(|key| (i, *key)));
+                            }
+                        }
+                        End::Refused | End::HalfRead | End::Read => {
+                            made = true;
+                            // The bits that are there already are shared; what they become at the end is charged too.
+                            let last: Result<Vec<_>> = stream.collect();
+                            match last {
+                                Ok(batches) => {
+                                    got.extend(batches);
+                                    read.extend(sides[i].iter().map(|key| (i, *key)));
+                                }
+                                Err(_) => assert_eq!(end, End::Refused),
+                            }
+                        }
+                    }
+                }
+                drop(streams);
+                let closes = !matches!(ends.last(), Some(End::Unread | End::FailedAtStart | End::Refused));
+                let hit = |key: &Key| key.is_some() && read.iter().any(|(_, of)| of == key);
+                let wanted = |key: &&Key| hit(key) == (kind == JoinType::BuildSemi);
+                let due = if closes { keys.iter().filter(wanted).count() } else { 0 };
+                let closing: usize = match kind {
+                    JoinType::BuildAnti | JoinType::BuildSemi => got.iter().map(RecordBatch::num_rows).sum(),
+                    // Unmatched build rows stand beside a null payload of the probe side.
+                    _ => got.iter().map(|batch| batch.column(3).null_count()).sum(),
+                };
+                assert_eq!(closing, due, "{kind} {ends:?} {all_first}");
+                assert_eq!(pool.reserved(), prepared.reserved_bytes(), "{kind} {ends:?} {all_first}");
+            }
+        }
+    }
+}
+
+/// A long batch of which no row has an entry, and a long build of which no row comes out, are interrupted in between.
+#[test]
+fn work_without_rows_looks_at_the_stop_signal() {
+    let schema = schema(DataType::Int64);
+    let (rows, other): (Vec<Key>, Vec<Key>) = ((0..400_000).map(Some).collect(), (-400_000..0).map(Some).collect());
+    let repeated: Vec<Key> = rows.iter().map(|key| key.map(|key| key / 2)).collect();
+    for build in [&rows, &repeated] {
+        for kind in [JoinType::Inner, JoinType::ProbeSemi, JoinType::BuildSemi] {
+            let polls = Arc::new(AtomicUsize::new(0));
+            let join =
+                HashJoin::builder(schema.clone(), schema.clone()).on([("key", "key")]).join_type(kind).build().unwrap();
+            let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+            let input = BatchStream::from_batches(schema.clone(), batches(&schema, build, 1 << 20));
+            let prepared = join.prepare_build(input, &pool, Config::default()).unwrap();
+            let join = join.with_prepared_build(prepared).unwrap();
+            let count = |stop_at: usize| {
+                let counted = Arc::clone(&polls);
+                counted.store(0, Ordering::Relaxed);
+                let hook = move || match counted.fetch_add(1, Ordering::Relaxed) {
+                    polls if polls == stop_at => Err(prejoin::Error::Cancelled),
+                    _ => Ok(()),
+                };
+                let options = RunOptions { cancel: Cancel::with_hook(hook), ..RunOptions::default() };
+                let mut probe = join.to_builder().build()?.open(0, &options)?;
+                probe.push(batches(&schema, &other, 1 << 20).remove(0))?;
+                while probe.next_output()?.is_some() {}
+                let after_probe = polls.load(Ordering::Relaxed);
+                probe.finish()?;
+                while probe.next_output()?.is_some() {}
+                Result::Ok((after_probe, polls.load(Ordering::Relaxed) - after_probe))
+            };
+            let (probing, closing) = count(usize::MAX).unwrap();
+            assert!(probing > 400_000 / 8192, "{probing} polls of {kind}");
+            assert!(kind != JoinType::BuildSemi || closing > 400_000 / 65_536, "{closing} polls of {kind}");
+            assert!(matches!(count(20), Err(prejoin::Error::Cancelled)));
+        }
+    }
+}
+
+/// Names are looked up in a source that replaces another, positions need the same columns.
+#[test]
+fn names_follow_a_replaced_source() {
+    let schema = schema(DataType::Int64);
+    let turned = Arc::new(schema.project(&[1, 0]).unwrap());
+    let probe = batches(&schema, &[Some(1), Some(2)], 8);
+    let other = vec![vec![probe[0].project(&[1, 0]).unwrap()]];
+    let build = Source::from_batches(schema.clone(), vec![batches(&schema, &[Some(7), Some(2)], 8)]);
+    let columns = vec![ProjectedColumn::Probe("key".to_owned()), ProjectedColumn::Build("payload".to_owned())];
+    let join = HashJoin::builder(build, schema.clone()).on([("key", "key")]).projected(Some(columns)).build().unwrap();
+    let carried = HashJoin::from_bytes(&join.to_bytes().unwrap()).unwrap();
+    assert_eq!(carried.on, [(0, 0)]);
+    for join in [join.clone(), carried.to_builder().build_source(join.build_source().clone()).build().unwrap()] {
+        let moved = join.to_builder().probe(Source::from_batches(turned.clone(), other.clone())).build().unwrap();
+        assert_eq!((moved.on.as_slice(), moved.projection.as_deref()), ([(0, 1)].as_slice(), Some([3, 1].as_slice())));
+        let out = moved.execute(0, &RunOptions::default()).unwrap().next().unwrap().unwrap();
+        assert_eq!((key_at(out.column(0), 0), key_at(out.column(1), 0), out.num_rows()), (Some(2), Some(1), 1));
+        let embedded =
+            moved.with_embedded_projection(&[1, 0]).unwrap().to_builder().probe(schema.clone()).build().unwrap();
+        assert_eq!(embedded.projection.as_deref(), Some([1, 2].as_slice()));
+    }
+    // What a public field is set to is a position.
+    let mut changed = join.clone();
+    changed.projection = Some(vec![1, 3]);
+    let error = changed.to_builder().probe(turned.clone()).build().unwrap_err().to_string();
+    assert!(error.contains("column 3 of the projection is given by position"), "{error}");
+    let by_position = HashJoin::builder(schema.clone(), schema.clone()).on([(0, 0)]).build().unwrap();
+    let error = by_position.to_builder().probe(turned).build().unwrap_err().to_string();
+    assert!(error.contains("key column probe[0] is given by position"), "{error}");
 }

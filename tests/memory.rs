@@ -21,8 +21,10 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, i256};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field};
 use arrow_select::concat::concat_batches;
+use hashbrown::HashTable;
 use prejoin::admission::copy_bound;
 use prejoin::expr::Expr;
+use prejoin::internals::hash_table_size;
 use prejoin::{
     BatchStream, BuildSpec, Cancel, Collector, Config, Error, HashJoin, IndexKind, JoinType, Keep, MemoryPool,
     NullEquality, Pool, RangeCounter, RunOptions, Source,
@@ -421,6 +423,41 @@ fn making_dictionaries_distinct_is_admitted() {
     assert!(growth > 5 * 90_000, "no dictionary was made distinct");
     let own = RangeCounter::default().add_batch(build.rows().unwrap());
     assert_eq!(build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size(), own);
+}
+
+proptest! {
+    /// S13: what is admitted for a growing hash table is what hashbrown allocates for it.
+    #[test]
+    fn hash_tables_are_admitted(capacity in prop_oneof![1..64_usize, 1..200_000_usize]) {
+        let (growth, table) = peak_growth(|| HashTable::<u32>::with_capacity(capacity));
+        prop_assert_eq!(growth as usize, hash_table_size::<u32>(capacity).unwrap());
+        drop(table);
+        let (growth, table) = peak_growth(|| HashTable::<u64>::with_capacity(capacity));
+        prop_assert_eq!(growth as usize, hash_table_size::<u64>(capacity).unwrap());
+        drop(table);
+    }
+}
+
+/// S13, S18: what it takes to find the distinct keys of a build with duplicates is admitted, for few keys and for many.
+#[test]
+fn finding_duplicates_is_admitted() {
+    for distinct in [10, 10_000, 60_000] {
+        let numbers = || (0..ROWS).map(|i| (i * 7919 % distinct).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64));
+        let integers: ArrayRef = Arc::new(Int64Array::from_iter_values(numbers()));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(numbers().map(|i| format!("{i:024}"))));
+        for keys in [integers, texts] {
+            let rows = batch(vec![keys]);
+            let counting = Arc::new(MemoryPool::unlimited());
+            let pool: Arc<dyn Pool> = counting.clone();
+            let mut collector = collector(&rows, &pool, Cancel::default());
+            collector.push(rows.clone()).unwrap();
+            let charged = pool.reserved();
+            let (growth, build) = peak_growth(|| collector.finish().unwrap());
+            let admitted = counting.peak() - charged;
+            assert!(growth <= (admitted + 16 * 1024) as isize, "{growth} bytes allocated, {admitted} admitted");
+            assert_eq!(build.index().num_keys(), distinct as usize);
+        }
+    }
 }
 
 /// S9, S11: a dictionary whose values all batches share is charged and admitted once, as are slices of list views.

@@ -42,7 +42,7 @@ impl Drop for Temp {
 }
 
 fn unverified() -> OpenOptions {
-    OpenOptions { verify: false, pool: None }
+    OpenOptions { verify: false, ..OpenOptions::default() }
 }
 
 fn prepare(columns: Vec<ArrayRef>, keys: usize, null_equality: NullEquality, config: Config) -> Arc<PreparedBuild> {
@@ -265,7 +265,7 @@ fn cut_files_are_refused() {
         for cut in cuts {
             for options in [OpenOptions::default(), unverified()] {
                 let error = open(&bytes[..cut], &options).unwrap_err();
-                assert!(matches!(error, Error::Execution(_)), "{name} cut at {cut}: {error:?}");
+                assert!(matches!(error, Error::Damaged(_)), "{name} cut at {cut}: {error:?}");
             }
         }
         let longer = [bytes.as_slice(), &[0; 64]].concat();
@@ -287,7 +287,7 @@ fn flipped_bytes_are_found() {
             let mut damaged = bytes.clone();
             damaged[place] ^= 0x20;
             let error = open(&damaged, &OpenOptions::default()).expect_err(&format!("{name}: byte {place}"));
-            assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{name}: {error:?}");
+            assert!(matches!(error, Error::Damaged(_) | Error::NotSupported(_)), "{name}: {error:?}");
         }
     }
 }
@@ -347,7 +347,7 @@ fn numbers_out_of_range_are_refused() {
                     Ok(_) => panic!("{name}: a number of section {kind} at {at}"),
                     Err(error) => {
                         refused += 1;
-                        assert!(matches!(error, Error::Execution(_)), "{name}: {error:?}");
+                        assert!(matches!(error, Error::Damaged(_)), "{name}: {error:?}");
                     }
                 }
             }
@@ -406,14 +406,14 @@ proptest! {
                     let known = |error: &Error| {
                         matches!(
                             error,
-                            Error::Execution(_) | Error::Plan(_) | Error::Arrow(_) | Error::Internal(_)
+                            Error::Damaged(_) | Error::Plan(_) | Error::Arrow(_) | Error::Internal(_)
                                 | Error::NotSupported(_) | Error::ResourcesExhausted(_)
                         )
                     };
                     prop_assert!(used.as_ref().err().is_none_or(known), "{:?}", used.err());
                 }
                 Err(error) => {
-                    prop_assert!(matches!(error, Error::Execution(_) | Error::NotSupported(_)), "{:?}", error);
+                    prop_assert!(matches!(error, Error::Damaged(_) | Error::NotSupported(_)), "{:?}", error);
                 }
             }
         }
@@ -449,7 +449,7 @@ fn other_files_are_refused() {
         (b"ARROW1\0\0 something else altogether, and longer than a header of 64 bytes is ....", "another file"),
     ] {
         let error = refusal(&Temp::of(bytes).0);
-        assert!(matches!(&error, Error::Execution(found) if found.contains(text)), "{error:?}");
+        assert!(matches!(&error, Error::Damaged(found) if found.contains(text)), "{error:?}");
     }
     let mut later = saved(&builds()[1].1);
     later[8] = 9;
@@ -511,8 +511,178 @@ fn files_are_private() {
     let mode = || fs::metadata(&path.0).unwrap().permissions().mode() & 0o777;
     build.save(&path.0, &SaveOptions::default()).unwrap();
     assert_eq!(mode(), 0o600);
-    build.save(&path.0, &SaveOptions { mode: 0o644 }).unwrap();
+    build.save(&path.0, &SaveOptions { mode: Some(0o644), ..SaveOptions::default() }).unwrap();
     assert_eq!(mode(), 0o644);
+    build.save(&path.0, &SaveOptions::default()).unwrap();
+    assert_eq!(mode(), 0o644, "who replaces a file keeps its mode");
+}
+
+/// An empty directory that goes with the test.
+fn directory() -> Temp {
+    let dir = Temp::new();
+    fs::create_dir(&dir.0).unwrap();
+    dir
+}
+
+fn entries(dir: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// A signal that stops the work at its poll number `at`, counted from 0.
+fn stop_at(at: usize) -> (Cancel, Arc<AtomicUsize>) {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&polls);
+    let hook = move || match counted.fetch_add(1, Ordering::Relaxed) >= at {
+        true => Err(Error::External("stop".into())),
+        false => Ok(()),
+    };
+    (Cancel::with_hook(hook), polls)
+}
+
+/// Runs `work` again and again, stopped at each of its first polls and at some of the later ones, and checks what is left each
+/// time. The polls that it has in all.
+fn stopped_at_polls<T>(work: impl Fn(Cancel) -> Result<T>, check: impl Fn()) -> usize {
+    let mut at = 0;
+    loop {
+        let (cancel, polls) = stop_at(at);
+        match work(cancel) {
+            Ok(_) => return polls.load(Ordering::Relaxed),
+            Err(Error::External(error)) => assert_eq!(error.to_string(), "stop"),
+            Err(other) => panic!("{other:?}"),
+        }
+        assert_eq!(polls.load(Ordering::Relaxed), at + 1, "what was told to stop asked again");
+        check();
+        at += 1 + at / 4;
+    }
+}
+
+/// Saving, opening, sharing and fingerprints stop wherever they look at their signal, which is at least once per MiB, with
+/// the error of the signal; no file and no charge is left.
+#[test]
+fn long_calls_stop_where_they_are_told() {
+    let rows = 300_000;
+    let texts = || texts(rows, |i| (i % 5 != 0).then(|| format!("текст {i}")));
+    let keys = || int64((0..rows).map(|i| Some(i * 7919)));
+    let list = Arc::new(arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(
+        (0..rows).map(|i| Some((0..i % 4).map(Some))),
+    ));
+    let fresh = |columns, keys| prepare(columns, keys, NullEquality::NullEqualsNothing, Config::default());
+    for build in [fresh(vec![keys(), texts(), list], 1), fresh(vec![texts(), keys()], 2)] {
+        let mib = saved(&build).len() >> 20;
+        let dir = directory();
+        let path = dir.0.join("build");
+        let saves = stopped_at_polls(
+            |cancel| build.save(&path, &SaveOptions { cancel, ..SaveOptions::default() }),
+            || assert!(entries(&dir.0).is_empty()),
+        );
+        // Written, and read back.
+        assert!(saves > 2 * mib, "{saves} polls for {mib} MiB");
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+        for memory in [false, true] {
+            let opens = stopped_at_polls(
+                |cancel| {
+                    let options = OpenOptions { cancel, memory, pool: Some(Arc::clone(&pool)), verify: true };
+                    PreparedBuild::open(&path, &options)
+                },
+                || assert_eq!(pool.reserved(), 0),
+            );
+            assert!(opens > mib * if memory { 2 } else { 1 }, "{opens} polls for {mib} MiB");
+        }
+        let shares = stopped_at_polls(|cancel| build.share_with(&cancel), || ());
+        assert!(shares > 2 * mib, "{shares} polls for {mib} MiB");
+        fs::remove_dir_all(&dir.0).unwrap();
+    }
+    let unknown = || fresh(vec![keys(), texts()], 1);
+    let prints = stopped_at_polls(|cancel| unknown().fingerprint_with(&cancel), || ());
+    assert!(prints > 100, "{prints} polls");
+}
+
+/// Any name that the file system takes can be saved, and a link that leads nowhere yet leads to the file then.
+#[cfg(unix)]
+#[test]
+fn long_names_and_links_that_lead_nowhere() {
+    use std::os::unix::fs::symlink;
+    let (dir, build) = (directory(), &builds()[1].1);
+    let long = "x".repeat(255);
+    build.save(dir.0.join(&long), &SaveOptions::default()).unwrap();
+    assert_eq!(entries(&dir.0), [long.as_str()]);
+    fs::remove_file(dir.0.join(&long)).unwrap();
+    fs::create_dir(dir.0.join("below")).unwrap();
+    symlink("below/second", dir.0.join("first")).unwrap();
+    symlink("real", dir.0.join("below/second")).unwrap();
+    for _ in 0..2 {
+        build.save(dir.0.join("first"), &SaveOptions::default()).unwrap();
+        assert_eq!(entries(&dir.0), ["below", "first"]);
+        assert_eq!(entries(&dir.0.join("below")), ["real", "second"]);
+        assert!(fs::symlink_metadata(dir.0.join("first")).unwrap().is_symlink());
+        assert!(fs::symlink_metadata(dir.0.join("below/second")).unwrap().is_symlink());
+    }
+    symlink("circle", dir.0.join("circle")).unwrap();
+    symlink("no/such/directory", dir.0.join("nowhere")).unwrap();
+    for name in ["circle", "nowhere"] {
+        let error = build.save(dir.0.join(name), &SaveOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    assert_eq!(entries(&dir.0), ["below", "circle", "first", "nowhere"]);
+    fs::remove_dir_all(&dir.0).unwrap();
+}
+
+/// A copy in memory is charged, and whatever happens to the file later does it no harm.
+#[test]
+fn a_copy_in_memory_outlives_any_change_of_its_file() {
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let path = Temp::of(&bytes);
+        let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(bytes.len()));
+        let in_memory = |pool: &Arc<dyn Pool>, verify| OpenOptions {
+            verify,
+            pool: Some(Arc::clone(pool)),
+            memory: true,
+            ..OpenOptions::default()
+        };
+        for verify in [true, false] {
+            fs::write(&path.0, &bytes).unwrap();
+            let opened = PreparedBuild::open(&path.0, &in_memory(&pool, verify)).unwrap();
+            assert_eq!((opened.memory().private, opened.memory().mapped), (bytes.len(), 0), "{name}");
+            assert_eq!((pool.reserved(), opened.reserved_bytes()), (bytes.len(), bytes.len()), "{name}");
+            fs::write(&path.0, vec![0xff; bytes.len()]).unwrap();
+            fs::write(&path.0, b"").unwrap();
+            assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap(), "{name}");
+            assert_eq!(saved(&opened), bytes, "{name}");
+            drop(opened);
+            assert_eq!(pool.reserved(), 0, "{name}");
+        }
+        fs::write(&path.0, &bytes).unwrap();
+        let small: Arc<dyn Pool> = Arc::new(MemoryPool::new(bytes.len() - 1));
+        let refused = PreparedBuild::open(&path.0, &in_memory(&small, true));
+        assert!(matches!(refused, Err(Error::ResourcesExhausted(_))), "{name}");
+        assert_eq!(small.reserved(), 0, "{name}");
+        // What is no build is not read whole first, nor charged.
+        fs::write(&path.0, vec![b'a'; bytes.len()]).unwrap();
+        let foreign = PreparedBuild::open(&path.0, &in_memory(&small, true)).unwrap_err();
+        assert!(foreign.to_string().contains("another file"), "{foreign}");
+    }
+}
+
+/// A handle is looked at before it is trusted: pipes, devices, memory that is not sealed and other builds are refused.
+#[cfg(target_os = "linux")]
+#[test]
+fn only_sealed_memory_of_the_right_build_is_attached() {
+    let (_, build) = builds().remove(6);
+    let shared = build.share().unwrap();
+    let file = Temp::of(&saved(&build));
+    let pipe = Temp::new();
+    let made = std::process::Command::new("mkfifo").arg(&pipe.0).status().unwrap();
+    assert!(made.success());
+    for path in [&file.0, &pipe.0, Path::new("/dev/zero"), Path::new("/dev/tty"), Path::new("/proc/self/fd")] {
+        let error = prejoin::SharedBuild::attach(path, shared.fingerprint()).unwrap_err();
+        assert!(error.to_string().contains("something else stands"), "{}: {error}", path.display());
+    }
+    let other = prejoin::SharedBuild::attach(shared.path(), shared.fingerprint() ^ 1).unwrap_err();
+    assert!(other.to_string().contains("something else stands"), "{other}");
 }
 
 /// B5, S19: mapped bytes are charged where a pool is given, once however often the file is opened, and given back with
@@ -523,7 +693,7 @@ fn mapped_bytes_are_charged_once() {
     build.save(&path.0, &SaveOptions::default()).unwrap();
     let size = fs::metadata(&path.0).unwrap().len() as usize;
     let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(size));
-    let paid = OpenOptions { verify: true, pool: Some(Arc::clone(&pool)) };
+    let paid = OpenOptions { pool: Some(Arc::clone(&pool)), ..OpenOptions::default() };
     let free = PreparedBuild::open(&path.0, &OpenOptions::default()).unwrap();
     assert_eq!((pool.reserved(), free.reserved_bytes()), (0, 0));
     let first = PreparedBuild::open(&path.0, &paid).unwrap();
@@ -534,7 +704,8 @@ fn mapped_bytes_are_charged_once() {
     drop(second);
     assert_eq!(pool.reserved(), 0);
     let small: Arc<dyn Pool> = Arc::new(MemoryPool::new(size - 1));
-    let refused = PreparedBuild::open(&path.0, &OpenOptions { verify: true, pool: Some(Arc::clone(&small)) });
+    let refused =
+        PreparedBuild::open(&path.0, &OpenOptions { pool: Some(Arc::clone(&small)), ..OpenOptions::default() });
     assert!(matches!(refused, Err(Error::ResourcesExhausted(_))));
     assert_eq!(small.reserved(), 0);
 }
@@ -597,9 +768,9 @@ fn a_shared_build_opens_through_its_handle() {
             .and_then(|mut file| std::io::Write::write(&mut file, b"x"))
             .is_err()
     );
-    let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap();
-    assert!(matches!(wrong.open(&OpenOptions::default()), Err(Error::Execution(_))));
-    drop((shared, wrong));
+    let wrong = prejoin::SharedBuild::attach(&path, shared.fingerprint() ^ 1).unwrap_err();
+    assert!(matches!(wrong, Error::Execution(_)), "{wrong:?}");
+    drop(shared);
     // The build outlives all handles.
     drop(attached);
     assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap());

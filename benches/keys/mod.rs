@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int32Array, Int64Array, StringArray};
 
 /// Kinds of keys: one column that makes a dense index, one for the hash table, byte keys inside and outside of the table,
-/// two integers that pack into one word, and an integer beside a string.
+/// two integers that pack into one word, and an integer beside a string; `_x4` has each key four times.
 #[allow(dead_code)] // Not every bench reads it.
-pub(crate) const KINDS: [&str; 6] = ["int64_dense", "int64_random", "utf8", "utf8_33", "packed", "mixed"];
+pub(crate) const KINDS: [&str; 9] =
+    ["int64_dense", "int64_random", "utf8", "utf8_33", "packed", "mixed", "int64_random_x4", "utf8_33_x4", "mixed_x4"];
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -34,8 +35,11 @@ pub(crate) fn shuffled(n: usize, random: &mut Random) -> Vec<usize> {
     order
 }
 
-/// The keys with the given numbers; different numbers are different keys.
+/// The keys with the given numbers; different numbers are different keys, unless the kind ends in `_x4`.
 pub(crate) fn keys(kind: &str, numbers: &[usize]) -> Vec<ArrayRef> {
+    if let Some(kind) = kind.strip_suffix("_x4") {
+        return keys(kind, &numbers.iter().map(|&i| i / 4).collect::<Vec<_>>());
+    }
     let ints = |f: &dyn Fn(usize) -> i64| Arc::new(Int64Array::from_iter_values(numbers.iter().map(|&i| f(i)))) as _;
     let texts =
         |f: &dyn Fn(usize) -> String| Arc::new(StringArray::from_iter_values(numbers.iter().map(|&i| f(i)))) as _;

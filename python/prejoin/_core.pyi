@@ -184,7 +184,8 @@ class PreparedBuild:
     def save(self, path: str | os.PathLike[str], *, mode: int | None = None) -> None:
         """Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
 
-        mode: permission bits of the file; by default 0o600, the user alone reads it.
+        mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
+            user alone reads it.
 
         The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
         was there before, or the new file. Who has the old file open keeps it.
@@ -201,7 +202,7 @@ class PreparedBuild:
         Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
         """
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str, bool]]: ...
+    def __reduce__(self) -> tuple[Any, tuple[str, str, bool, bool]]: ...
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
@@ -297,8 +298,9 @@ class Leg:
     Args:
         build: A PreparedBuild, also an opened one, or a SharedBuild, which is opened.
         on: What the build's keys are looked up by: None for columns that have the names of the keys, a name, a list of
-            names, or {column: build key}. A column is one of the probe side or of an earlier leg, also one that does
-            not come out: its name, or "probe.x" or "planes.model" with the leg's name.
+            names, or {column: build key or keys}. A column is one of the probe side or of an earlier leg, also one that
+            does not come out: its name, or "probe.x" or "planes.model" with the leg's name. Several columns may meet
+            one key.
         how: "inner", "left", "semi", "anti" or "mark".
         where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
             column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
@@ -326,7 +328,7 @@ class Leg:
     def __new__(
         cls,
         build: PreparedBuild | SharedBuild,
-        on: str | Sequence[str] | Mapping[str, str] | None = None,
+        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
         how: _LegHow = "inner",
         *,
         where: Expr | str | None = None,
@@ -339,7 +341,7 @@ class Leg:
         """The build."""
 
     @property
-    def on(self) -> str | list[str] | dict[str, str] | None:
+    def on(self) -> str | list[str] | dict[str, str | list[str]] | None:
         """What the keys are looked up by, as it was given."""
 
     @property
@@ -743,7 +745,11 @@ class HashJoin:
     def replace(self, **changes: Any) -> HashJoin:
         """A new join with some parameters of the constructor changed and a fresh run state.
 
-        Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
+        Where a source is replaced, names in on, projection and where are looked up in the new one. What was given by
+        position needs a source with the same columns.
+
+        Raises PlanError for a position where the columns are others, and where a prepared build is attached and the
+        build source, its keys or the mode would change.
         """
 
     def prepare_build(
@@ -783,6 +789,11 @@ class HashJoin:
         Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
         have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
         full, build_semi and build_anti. Dropping the reader releases everything.
+
+        The closing rows of these four kinds (unmatched build rows; for build_semi the matched ones) come once per run,
+        from the last partition that is read to its end or dropped. A partition that fails or is dropped counts with the
+        probe rows that it has read so far. Where it is the last one after all others have been read, the closing rows
+        do not come; while a partition is not asked for at all, they wait for it.
 
         Raises PlanError if the join, changed since it was made, is not valid any more.
         """
@@ -914,7 +925,7 @@ def prepare(
 def join(
     probe: Rows,
     build: PreparedBuild | Rows | Leg | Legs,
-    on: str | Sequence[str] | Mapping[str, str] | None = None,
+    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     how: _How = "inner",
     *,
     where: Expr | str | None = None,
@@ -933,7 +944,9 @@ def join(
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
-    on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+    on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
+        where a list of build names asks for equality with each. The build columns named are the build's keys, in any
+        order; several probe columns may meet one of them.
     how: which rows come out. left keeps probe rows, right keeps build rows.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
@@ -941,7 +954,7 @@ def join(
         [] keeps the row count.
     suffix: appended to the names of build columns that the probe side has too.
     coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
-        the key types are equal.
+        the key types are equal and no probe column meets several build columns.
     limit: largest number of output rows.
     batch_size: largest number of rows of a batch of a lazy result (8192).
     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
@@ -959,15 +972,22 @@ def join(
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
-def open(path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None) -> PreparedBuild:
+def open(
+    path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None, memory: bool = False
+) -> PreparedBuild:
     """Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 
     verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
         opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
     pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
+    memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
+        happens to the file later can harm it, and nothing is shared.
 
-    The file must stay as it is while the build is used: never write to it or cut it in place, save anew instead. An
-    opened build pickles as its path and fingerprint, and is opened again on the other side.
+    A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
+    place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
+    `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+
+    An opened build pickles as its path and fingerprint, and is opened again on the other side.
 
     Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
     the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
@@ -1029,6 +1049,6 @@ def read(source: Any, schema: ArrowSchemaExportable | None = None) -> pa.RecordB
 def _probe_steps() -> int: ...
 def _crossing(batch: ArrowArrayExportable) -> pa.RecordBatch: ...
 def _attach(path: str, fingerprint: str) -> SharedBuild: ...
-def _reopen(path: str, fingerprint: str, verify: bool) -> PreparedBuild: ...
+def _reopen(path: str, fingerprint: str, verify: bool, memory: bool = False) -> PreparedBuild: ...
 def _load_expr(bytes: bytes) -> Expr: ...
 def _load_join(bytes: bytes, build: Any, probe: Any) -> HashJoin: ...

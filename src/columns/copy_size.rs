@@ -13,24 +13,27 @@ use crate::error::{Error, Result, internal_err};
 /// Padding that an Arrow buffer may add to what is asked for.
 pub(crate) const PADDING: usize = 64;
 
+/// Allocations up to this are kept whole, however small the part of them that a batch shows (S15).
+pub(crate) const SMALL_ALLOCATION: usize = 64 * 1024;
+
 /// Bytes that the rows of `array` need, whatever the size of the buffers that it is a slice of.
 ///
 /// # Errors
-/// [`Error::Execution`] "copy size overflow".
+/// [`Error::Overflow`] "copy size overflow".
 pub fn sliced_size(array: &dyn Array) -> Result<usize> {
     let mut total = 0;
     visit(&array.to_data(), &mut |part| match part {
         Part::Buffer(_, bytes) => grow(&mut total, Some(bytes)),
-        Part::NoValidity(_) | Part::Working(_) => Ok(()),
+        Part::NoValidity(_) | Part::Working(_) | Part::Chosen(_) => Ok(()),
     })?;
     Ok(total)
 }
 
-/// Bytes that concatenating `batches` may allocate: the sum of [`copy_bound_of_column`] over the columns. A column that
+/// Bytes that concatenating `batches` may allocate: the sum of `copy_bound_of_column` over the columns. A column that
 /// appears twice counts twice: concatenation copies both.
 ///
 /// # Errors
-/// [`Error::Execution`] "copy size overflow".
+/// [`Error::Overflow`] "copy size overflow".
 pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
     let mut total = 0;
     for column in 0..batches.first().map_or(0, RecordBatch::num_columns) {
@@ -39,6 +42,20 @@ pub fn copy_bound(batches: &[RecordBatch]) -> Result<usize> {
     }
     Ok(total)
 }
+
+/// Bytes that a copy of some rows of `column` may allocate, each row at most once and nothing shared: those of a copy of all,
+/// and the list of what is chosen where that has no fixed width.
+pub(crate) fn gather_bound(column: &ArrayRef) -> Result<usize> {
+    let mut total = copy_bound_of_column(std::slice::from_ref(column))?;
+    visit(&column.to_data(), &mut |part| match part {
+        Part::Chosen(rows) => grow(&mut total, rows.checked_mul(CHOSEN)),
+        _ => Ok(()),
+    })?;
+    Ok(total)
+}
+
+/// Working memory of [`gather_bound`] for a row: its first row and length, also while that list or one of run ends grows.
+const CHOSEN: usize = 72;
 
 /// Bytes that concatenating `arrays` may allocate: the sliced size of each, a validity bitmap for each that has none
 /// (another may force one), and once the padding of each output buffer. Children count alike; the values of a dictionary
@@ -53,6 +70,7 @@ pub(crate) fn copy_bound_of_column(arrays: &[ArrayRef]) -> Result<usize> {
         visit(&data, &mut |part| match part {
             Part::Buffer(_, bytes) | Part::Working(bytes) => grow(&mut total, Some(bytes)),
             Part::NoValidity(rows) => grow(&mut total, Some(rows.div_ceil(8))),
+            Part::Chosen(_) => Ok(()),
         })?;
     }
     if let Some(first) = arrays.first() {
@@ -69,6 +87,8 @@ pub(crate) enum Part<'a> {
     NoValidity(usize),
     /// Bytes that concatenation may need besides its result.
     Working(usize),
+    /// An array of so many rows of which some are chosen one by one.
+    Chosen(usize),
 }
 
 /// Visits the buffers of `data` and of its children, cut to the rows that concatenation copies.
@@ -77,6 +97,9 @@ pub(crate) fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>)
     match data.nulls() {
         Some(nulls) => f(Part::Buffer(nulls.buffer(), rows.div_ceil(8)))?,
         None => f(Part::NoValidity(rows))?,
+    }
+    if chosen_one_by_one(data.data_type()) {
+        f(Part::Chosen(rows))?;
     }
     let mut fixed = |index: usize, count: usize, width: usize| {
         f(Part::Buffer(&buffers[index], count.checked_mul(width).ok_or_else(overflow)?))
@@ -166,6 +189,16 @@ pub(crate) fn visit(data: &ArrayData, f: &mut dyn FnMut(Part<'_>) -> Result<()>)
     }
 }
 
+/// True for types of which a copy of some rows first lists what it takes of the array's parts.
+fn chosen_one_by_one(data_type: &DataType) -> bool {
+    use DataType::*;
+    matches!(data_type, Utf8View | BinaryView | RunEndEncoded(_, _) | Union(_, _))
+        || matches!(
+            data_type,
+            List(_) | LargeList(_) | ListView(_) | LargeListView(_) | FixedSizeList(_, _) | Map(_, _)
+        )
+}
+
 /// First and last offset of an array with offsets; an empty array may have none.
 fn ends<O: arrow_buffer::ArrowNativeType>(data: &ArrayData) -> (usize, usize) {
     match data.len() {
@@ -193,5 +226,5 @@ pub(crate) fn grow(total: &mut usize, bytes: Option<usize>) -> Result<()> {
 }
 
 pub(crate) fn overflow() -> Error {
-    Error::Execution("copy size overflow: the batches claim more rows than memory can address".to_owned())
+    Error::Overflow("copy size overflow: the batches claim more rows than memory can address".to_owned())
 }

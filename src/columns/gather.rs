@@ -1,18 +1,82 @@
 //! Output columns: the rows that the join chose, copied into columns that own their buffers (S23).
+//!
+//! Rows come as a [`Selection`] of single rows or, within lists, as [`Stretches`]; each type is written once over both.
+//! Nested types are in [`super::gather_nested`].
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, UInt32Array, make_array, new_empty_array,
-};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer, ScalarBuffer};
+use arrow_array::types::{BinaryViewType, StringViewType};
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, OffsetSizeTrait, make_array, new_empty_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, FieldRef};
-use arrow_select::take::take;
+use arrow_schema::{DataType, FieldRef};
 
+use super::NONE;
+use super::gather_nested as nested;
 use crate::error::{Error, Result, internal_err};
-use crate::index::NONE;
+
+/// Rows of one array in output order; some may be missing.
+pub(crate) trait Rows: Copy {
+    /// Number of rows.
+    fn len(self) -> usize;
+
+    /// True where some are missing.
+    fn has_none(self) -> bool;
+
+    /// Calls `f` with the first row and the number of rows of each stretch that follows itself, in order; without first row
+    /// where they are missing.
+    fn for_each(self, f: impl FnMut(Option<usize>, usize));
+
+    /// The values of `width` bytes each; any value where a row is missing.
+    fn fixed(self, values: &Buffer, width: usize) -> Result<Buffer>;
+
+    /// The bits, `missing` where a row is.
+    fn bits(self, bits: &BooleanBuffer, missing: bool) -> BooleanBuffer;
+
+    /// Offsets and bytes of values of any length, empty where a row is missing; or their length where that is more than
+    /// the offsets reach.
+    fn bytes<O: OffsetSizeTrait>(self, offsets: &[O], values: &[u8]) -> Result<(Buffer, Buffer), usize>;
+
+    /// Which rows are there.
+    fn present(self) -> BooleanBuffer {
+        let mut bits = BooleanBufferBuilder::new(self.len());
+        self.for_each(|start, len| bits.append_n(len, start.is_some()));
+        bits.finish()
+    }
+}
+
+/// What a missing row becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Null,
+    /// Any valid value: a null above hides it, or a union's type ids.
+    Any,
+}
+
+impl Missing {
+    /// For the children of `field` beneath a row that is null.
+    pub(crate) fn of(field: &FieldRef) -> Self {
+        if field.is_nullable() && can_hold_nulls(field.data_type()) { Missing::Null } else { Missing::Any }
+    }
+}
+
+/// Whether a copy may share what its rows point to (view data, the values of list views and dictionaries).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Always: the copy is dropped before the column is.
+    Always,
+    /// Where the rows point to at least half of what they would keep, and dictionary values.
+    MostlyUsed,
+    Never,
+}
+
+/// How rows are copied.
+#[derive(Clone, Copy)]
+pub(crate) struct How {
+    pub(crate) missing: Missing,
+    pub(crate) share: Share,
+}
 
 /// Rows of one side, in output order, each proven to exist; [`NONE`] gives a null.
 #[derive(Clone, Copy)]
@@ -51,98 +115,234 @@ impl<'a> Selection<'a> {
     pub(crate) fn rows(&self) -> &'a [u32] {
         self.rows
     }
+}
 
-    /// Number of output rows.
-    pub(crate) fn len(&self) -> usize {
+impl Rows for Selection<'_> {
+    fn len(self) -> usize {
         self.rows.len()
+    }
+
+    fn has_none(self) -> bool {
+        self.has_none
+    }
+
+    fn for_each(self, mut f: impl FnMut(Option<usize>, usize)) {
+        match self.range() {
+            Some(range) => f(Some(range.start), range.len()),
+            None => self.rows.iter().for_each(|&row| f((row != NONE).then_some(row as usize), 1)),
+        }
+    }
+
+    fn fixed(self, values: &Buffer, width: usize) -> Result<Buffer> {
+        // By the address and not by the type: a FixedSizeBinary of 8 bytes may lie anywhere.
+        let aligned = |to: usize| (values.as_ptr() as usize).is_multiple_of(to);
+        Ok(match width {
+            1 => gather_native::<u8>(values, self),
+            2 if aligned(align_of::<u16>()) => gather_native::<u16>(values, self),
+            4 if aligned(align_of::<u32>()) => gather_native::<u32>(values, self),
+            8 if aligned(align_of::<u64>()) => gather_native::<u64>(values, self),
+            16 if aligned(align_of::<u128>()) => gather_native::<u128>(values, self),
+            _ => {
+                let mut out = fixed_buffer(self.rows.len(), width)?;
+                for &row in self.rows {
+                    match row {
+                        NONE => out.extend_zeros(width),
+                        row => out.extend_from_slice(&values[row as usize * width..][..width]),
+                    }
+                }
+                out.into()
+            }
+        })
+    }
+
+    fn bits(self, bits: &BooleanBuffer, missing: bool) -> BooleanBuffer {
+        BooleanBuffer::collect_bool(self.rows.len(), |i| match self.rows[i] {
+            NONE => missing,
+            row => bits.value(row as usize),
+        })
+    }
+
+    fn present(self) -> BooleanBuffer {
+        BooleanBuffer::collect_bool(self.rows.len(), |i| self.rows[i] != NONE)
+    }
+
+    fn bytes<O: OffsetSizeTrait>(self, offsets: &[O], values: &[u8]) -> Result<(Buffer, Buffer), usize> {
+        gather_bytes(offsets, values, self)
+    }
+}
+
+/// Rows of one array as stretches of rows that follow each other.
+#[derive(Default)]
+pub(crate) struct Stretches {
+    /// First row, [`MISSING`] for missing ones, and number of rows.
+    list: Vec<(usize, usize)>,
+    len: usize,
+    has_none: bool,
+}
+
+/// The first row of missing ones.
+const MISSING: usize = usize::MAX;
+
+impl Stretches {
+    /// `len` missing rows.
+    pub(crate) fn missing(len: usize) -> Self {
+        let mut rows = Self::default();
+        rows.push(None, len);
+        rows
+    }
+
+    /// The same rows as stretches.
+    pub(crate) fn of(rows: impl Rows) -> Self {
+        let mut stretches = Self::default();
+        rows.for_each(|start, len| stretches.push(start, len));
+        stretches
+    }
+
+    /// Adds `len` rows from `start` on, or missing ones. The sum of all lengths is the caller's to check.
+    pub(crate) fn push(&mut self, start: Option<usize>, len: usize) {
+        if len == 0 {
+            return;
+        }
+        self.len += len;
+        self.has_none |= start.is_none();
+        let start = start.unwrap_or(MISSING);
+        match self.list.last_mut() {
+            Some((first, known)) if start == if *first == MISSING { MISSING } else { *first + *known } => *known += len,
+            _ => self.list.push((start, len)),
+        }
+    }
+}
+
+impl Rows for &Stretches {
+    fn len(self) -> usize {
+        self.len
+    }
+
+    fn has_none(self) -> bool {
+        self.has_none
+    }
+
+    fn for_each(self, mut f: impl FnMut(Option<usize>, usize)) {
+        self.list.iter().for_each(|&(start, len)| f((start != MISSING).then_some(start), len));
+    }
+
+    fn fixed(self, values: &Buffer, width: usize) -> Result<Buffer> {
+        let mut out = fixed_buffer(self.len, width)?;
+        self.for_each(|start, len| match start {
+            Some(start) => out.extend_from_slice(&values[start * width..][..len * width]),
+            None => out.extend_zeros(len * width),
+        });
+        Ok(out.into())
+    }
+
+    fn bits(self, bits: &BooleanBuffer, missing: bool) -> BooleanBuffer {
+        let mut out = BooleanBufferBuilder::new(self.len);
+        self.for_each(|start, len| match start {
+            Some(start) => {
+                let start = bits.offset() + start;
+                out.append_packed_range(start..start + len, bits.values());
+            }
+            None => out.append_n(len, missing),
+        });
+        out.finish()
+    }
+
+    fn bytes<O: OffsetSizeTrait>(self, offsets: &[O], values: &[u8]) -> Result<(Buffer, Buffer), usize> {
+        let bounds = |start: usize, len: usize| offsets[start].as_usize()..offsets[start + len].as_usize();
+        let mut ends = Vec::with_capacity(self.len + 1);
+        let mut end = 0usize;
+        ends.push(O::default());
+        self.for_each(|start, len| match start {
+            Some(start) => {
+                let from = end;
+                let first = offsets[start].as_usize();
+                // Wrapping is found below, on the total.
+                ends.extend(offsets[start + 1..][..len].iter().map(|at| O::usize_as(from + (at.as_usize() - first))));
+                end = end.saturating_add(bounds(start, len).len());
+            }
+            None => ends.extend(std::iter::repeat_n(O::usize_as(end), len)),
+        });
+        if O::from_usize(end).is_none() {
+            return Err(end);
+        }
+        let mut out = Vec::with_capacity(end);
+        self.for_each(|start, len| {
+            if let Some(start) = start {
+                out.extend_from_slice(&values[bounds(start, len)]);
+            }
+        });
+        Ok((Buffer::from_vec(ends), Buffer::from_vec(out)))
     }
 }
 
 /// The chosen rows of `column`, which has at least the length that `selection` was proven for.
 pub(crate) fn gather(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
-    let data_type = column.data_type();
-    if let Some(width) = fixed_width(data_type) {
-        let data = column.to_data();
-        let values = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
-        let values = gather_fixed(&values, width, selection);
-        return build(data_type, selection, vec![values], gather_nulls(column.nulls(), selection));
-    }
-    Ok(match data_type {
-        DataType::Null => Arc::new(NullArray::new(selection.len())),
-        DataType::Boolean => {
-            let column = column.as_boolean();
-            let bit = |row: u32| row != NONE && column.values().value(row as usize);
-            let values = BooleanBuffer::collect_bool(selection.len(), |i| bit(selection.rows[i]));
-            Arc::new(BooleanArray::new(values, gather_nulls(column.nulls(), selection)))
-        }
-        DataType::Utf8 => {
-            gather_bytes(column, column.as_string::<i32>().offsets(), column.as_string::<i32>().values(), selection)?
-        }
-        DataType::LargeUtf8 => {
-            gather_bytes(column, column.as_string::<i64>().offsets(), column.as_string::<i64>().values(), selection)?
-        }
-        DataType::Binary => {
-            gather_bytes(column, column.as_binary::<i32>().offsets(), column.as_binary::<i32>().values(), selection)?
-        }
-        DataType::LargeBinary => {
-            gather_bytes(column, column.as_binary::<i64>().offsets(), column.as_binary::<i64>().values(), selection)?
-        }
-        _ => {
-            check_run_ends(data_type, selection.len())?;
-            take(column, &take_indices(selection), None).map_err(|error| match error {
-                ArrowError::OffsetOverflowError(_) => outgrown("more values", data_type),
-                other => other.into(),
-            })?
-        }
-    })
+    gather_shared(column, selection, Share::MostlyUsed)
+}
+
+/// [`gather`] with a say on what the copy may share with `column`.
+pub(crate) fn gather_shared(column: &ArrayRef, selection: Selection<'_>, share: Share) -> Result<ArrayRef> {
+    gather_rows(column, selection, How { missing: Missing::Null, share })
 }
 
 /// [`gather`] for a look at the rows that ends before the column does: rows that follow each other are not copied.
 pub(crate) fn pick(column: &ArrayRef, selection: Selection<'_>) -> Result<ArrayRef> {
     match selection.range() {
         Some(range) => Ok(column.slice(range.start, range.len())),
-        None => gather(column, selection),
+        None => gather_shared(column, selection, Share::Always),
     }
 }
 
 /// `rows` nulls of a type that [`can_hold_nulls`].
 pub(crate) fn nulls(data_type: &DataType, rows: usize) -> Result<ArrayRef> {
-    gather(&new_empty_array(data_type), Selection::try_new(&vec![NONE; rows], 0)?)
+    let how = How { missing: Missing::Null, share: Share::Never };
+    gather_rows(&new_empty_array(data_type), &Stretches::missing(rows), how)
+}
+
+/// `rows` of `column`. [`Missing::Null`] is asked of types that [`can_hold_nulls`] only.
+pub(crate) fn gather_rows<R: Rows>(column: &ArrayRef, rows: R, how: How) -> Result<ArrayRef> {
+    use DataType::*;
+    let data_type = column.data_type();
+    if let Some(width) = fixed_width(data_type) {
+        let values = rows.fixed(&fixed_values(column, width), width)?;
+        return build(column, vec![values], rows, how);
+    }
+    match data_type {
+        Null => Ok(Arc::new(NullArray::new(rows.len()))),
+        Boolean => {
+            let bits = rows.bits(column.as_boolean().values(), false);
+            Ok(Arc::new(BooleanArray::new(bits, gather_nulls(column.nulls(), rows, how.missing))))
+        }
+        Utf8 => bytes(column, column.as_string::<i32>().offsets(), column.as_string::<i32>().values(), rows, how),
+        LargeUtf8 => bytes(column, column.as_string::<i64>().offsets(), column.as_string::<i64>().values(), rows, how),
+        Binary => bytes(column, column.as_binary::<i32>().offsets(), column.as_binary::<i32>().values(), rows, how),
+        LargeBinary => {
+            bytes(column, column.as_binary::<i64>().offsets(), column.as_binary::<i64>().values(), rows, how)
+        }
+        Utf8View => nested::views::<StringViewType, R>(column, rows, how),
+        BinaryView => nested::views::<BinaryViewType, R>(column, rows, how),
+        Struct(fields) => nested::structs(column, fields, rows, how),
+        List(field) => nested::lists::<i32, R>(column, field, rows, how),
+        LargeList(field) => nested::lists::<i64, R>(column, field, rows, how),
+        Map(field, ordered) => nested::maps(column, field, *ordered, rows, how),
+        ListView(field) => nested::list_views::<i32, R>(column, field, rows, how),
+        LargeListView(field) => nested::list_views::<i64, R>(column, field, rows, how),
+        FixedSizeList(field, size) => nested::fixed_size_lists(column, field, *size, rows, how),
+        Dictionary(_, _) => nested::dictionaries(column, rows, how),
+        RunEndEncoded(ends, _) => nested::run_ends(column, ends, rows, how),
+        Union(fields, mode) => nested::unions(column, fields, *mode, rows, how),
+        other => internal_err!("no copy of rows of type {other}"),
+    }
 }
 
 /// False for unions and run-ends, which have no validity of their own, without a nullable child that a null can lie in.
+/// Whatever they are within has one.
 pub(crate) fn can_hold_nulls(data_type: &DataType) -> bool {
     let child = |field: &FieldRef| field.is_nullable() && can_hold_nulls(field.data_type());
     match data_type {
         DataType::RunEndEncoded(_, values) => child(values),
         DataType::Union(fields, _) => fields.iter().any(|(_, field)| child(field)),
         _ => true,
-    }
-}
-
-/// Refuses more rows than run ends reach; `take` panics on them.
-fn check_run_ends(data_type: &DataType, rows: usize) -> Result<()> {
-    match data_type {
-        DataType::RunEndEncoded(ends, _) => {
-            let reach = match ends.data_type() {
-                DataType::Int16 => i16::MAX as usize,
-                DataType::Int32 => i32::MAX as usize,
-                _ => usize::MAX,
-            };
-            if rows > reach {
-                return Err(Error::Execution(format!(
-                    "{rows} rows do not fit the run ends of type {data_type}; use a smaller batch_size or pass the probe \
-                     side as a stream"
-                )));
-            }
-            Ok(())
-        }
-        DataType::Struct(fields) => fields.iter().try_for_each(|field| check_run_ends(field.data_type(), rows)),
-        DataType::FixedSizeList(field, size) => {
-            check_run_ends(field.data_type(), rows.saturating_mul(usize::try_from(*size).unwrap_or(0)))
-        }
-        DataType::Union(fields, _) => fields.iter().try_for_each(|(_, field)| check_run_ends(field.data_type(), rows)),
-        _ => Ok(()),
     }
 }
 
@@ -154,57 +354,44 @@ pub(crate) fn fixed_width(data_type: &DataType) -> Option<usize> {
     }
 }
 
-fn take_indices(selection: Selection<'_>) -> UInt32Array {
-    let rows = ScalarBuffer::from(selection.rows.to_vec());
-    let valid = || NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE));
-    let nulls = selection.has_none.then(valid);
-    UInt32Array::new(rows, nulls)
+/// The values of a type of [`fixed_width`].
+pub(crate) fn fixed_values(column: &ArrayRef, width: usize) -> Buffer {
+    let data = column.to_data();
+    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
-fn build(
-    data_type: &DataType,
-    selection: Selection<'_>,
-    buffers: Vec<Buffer>,
-    nulls: Option<NullBuffer>,
-) -> Result<ArrayRef> {
-    let data = ArrayData::builder(data_type.clone()).len(selection.len()).buffers(buffers).nulls(nulls);
-    // SAFETY: the buffers hold exactly `selection.len()` values of the type, copied from a valid array of that type, and
+/// Says which column outgrew its type.
+pub(crate) fn in_column(error: Error, name: &str) -> Error {
+    match error {
+        Error::Overflow(text) => Error::Overflow(format!("column {name:?}: {text}")),
+        Error::Execution(text) => Error::Execution(format!("column {name:?}: {text}")),
+        other => other,
+    }
+}
+
+fn build<R: Rows>(column: &ArrayRef, buffers: Vec<Buffer>, rows: R, how: How) -> Result<ArrayRef> {
+    let nulls = gather_nulls(column.nulls(), rows, how.missing);
+    let data = ArrayData::builder(column.data_type().clone()).len(rows.len()).buffers(buffers).nulls(nulls);
+    // SAFETY: the buffers hold exactly `rows.len()` values of the type, copied from a valid array of that type, and
     // `nulls` has that length.
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
-fn gather_nulls(nulls: Option<&NullBuffer>, selection: Selection<'_>) -> Option<NullBuffer> {
-    let bits = match (nulls.filter(|nulls| nulls.null_count() > 0), selection.has_none) {
-        (None, false) => return None,
-        (None, true) => BooleanBuffer::collect_bool(selection.len(), |i| selection.rows[i] != NONE),
-        (Some(nulls), _) => BooleanBuffer::collect_bool(selection.len(), |i| {
-            let row = selection.rows[i];
-            row != NONE && nulls.is_valid(row as usize)
-        }),
+/// The validity of `rows`; `None` where all are valid.
+pub(crate) fn gather_nulls<R: Rows>(nulls: Option<&NullBuffer>, rows: R, missing: Missing) -> Option<NullBuffer> {
+    let bits = match nulls.filter(|nulls| nulls.null_count() > 0) {
+        Some(nulls) => rows.bits(nulls.inner(), missing == Missing::Any),
+        None if missing == Missing::Any || !rows.has_none() => return None,
+        None => rows.present(),
     };
     Some(NullBuffer::new(bits)).filter(|nulls| nulls.null_count() > 0)
 }
 
-fn gather_fixed(values: &Buffer, width: usize, selection: Selection<'_>) -> Buffer {
-    match width {
-        0 => Buffer::from_vec(Vec::<u8>::new()),
-        1 => gather_native::<u8>(values, selection),
-        2 => gather_native::<u16>(values, selection),
-        4 => gather_native::<u32>(values, selection),
-        8 => gather_native::<u64>(values, selection),
-        16 if (values.as_ptr() as usize).is_multiple_of(align_of::<u128>()) => gather_native::<u128>(values, selection),
-        _ => {
-            // Aligned also where it is empty, which a vector of bytes is not.
-            let mut out = MutableBuffer::with_capacity(selection.len() * width);
-            for &row in selection.rows {
-                let row = row as usize * width;
-                match row < values.len() {
-                    true => out.extend_from_slice(&values[row..row + width]),
-                    false => out.resize(out.len() + width, 0),
-                }
-            }
-            out.into()
-        }
+/// An empty buffer with room for the values; aligned also where it stays empty, which a vector of bytes is not.
+fn fixed_buffer(rows: usize, width: usize) -> Result<MutableBuffer> {
+    match rows.checked_mul(width).filter(|&bytes| bytes <= isize::MAX as usize - 128) {
+        Some(bytes) => Ok(MutableBuffer::with_capacity(bytes)),
+        None => Err(Error::Overflow(format!("{rows} values of {width} bytes are more than memory can address"))),
     }
 }
 
@@ -228,23 +415,33 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
     Buffer::from_vec(selection.rows.iter().map(value).collect::<Vec<T>>())
 }
 
-fn outgrown(what: &str, data_type: &DataType) -> Error {
-    Error::Execution(format!(
+pub(crate) fn outgrown(what: &str, data_type: &DataType) -> Error {
+    Error::Overflow(format!(
         "one output batch would hold {what} of type {data_type}, more than its offsets reach; use a smaller batch_size \
          or pass the probe side as a stream"
     ))
+}
+
+fn bytes<O: OffsetSizeTrait, R: Rows>(
+    column: &ArrayRef,
+    offsets: &[O],
+    values: &[u8],
+    rows: R,
+    how: How,
+) -> Result<ArrayRef> {
+    let buffers = rows.bytes(offsets, values);
+    let (ends, values) = buffers.map_err(|end| outgrown(&format!("{end} bytes"), column.data_type()))?;
+    build(column, vec![ends, values], rows, how)
 }
 
 /// Bytes that a short value is copied with at once, whatever its length.
 const CHUNK: usize = 16;
 
 fn gather_bytes<O: OffsetSizeTrait>(
-    column: &ArrayRef,
     offsets: &[O],
     values: &[u8],
     selection: Selection<'_>,
-) -> Result<ArrayRef> {
-    let nulls = gather_nulls(column.nulls(), selection);
+) -> Result<(Buffer, Buffer), usize> {
     let mut ends = Vec::with_capacity(selection.len() + 1);
     let mut end = 0usize;
     ends.push(O::default());
@@ -257,7 +454,7 @@ fn gather_bytes<O: OffsetSizeTrait>(
         ends.push(O::usize_as(end));
     }
     if O::from_usize(end).is_none() {
-        return Err(outgrown(&format!("{end} bytes"), column.data_type()));
+        return Err(end);
     }
     let mut out: Vec<u8> = Vec::with_capacity(end + CHUNK);
     let mut at = 0;
@@ -287,18 +484,23 @@ fn gather_bytes<O: OffsetSizeTrait>(
     debug_assert_eq!(at, end);
     // SAFETY: the loop above wrote every byte up to `end`.
     unsafe { out.set_len(end) };
-    build(column.data_type(), selection, vec![Buffer::from_vec(ends), Buffer::from_vec(out)], nulls)
+    Ok((Buffer::from_vec(ends), Buffer::from_vec(out)))
 }
 
 #[cfg(test)]
 mod tests {
     use arrow_array::types::{Decimal128Type, Float32Type, Int8Type, Int16Type, Int64Type};
-    use arrow_array::{BinaryArray, FixedSizeBinaryArray, LargeStringArray, PrimitiveArray, StringArray};
+    use arrow_array::{
+        BinaryArray, FixedSizeBinaryArray, LargeStringArray, PrimitiveArray, StringArray, StringViewArray, UInt32Array,
+    };
+    use arrow_buffer::ScalarBuffer;
+    use arrow_select::take::take;
     use proptest::prelude::*;
 
     use super::*;
 
-    fn column(kind: usize, values: &[Option<u8>]) -> ArrayRef {
+    /// `shift` moves the values of the last kinds to any address.
+    fn column(kind: usize, values: &[Option<u8>], shift: usize) -> ArrayRef {
         let text = |v: u8| "ab\u{e9}".repeat(usize::from(v) % 13);
         macro_rules! primitive {
             ($t:ty) => {
@@ -315,23 +517,30 @@ mod tests {
             6 => Arc::new(values.iter().map(|v| v.map(text)).collect::<LargeStringArray>()),
             7 => Arc::new(values.iter().map(|v| v.map(|v| vec![v; usize::from(v % 40)])).collect::<BinaryArray>()),
             8 => Arc::new(values.iter().map(|v| v.map(|v| v > 7)).collect::<BooleanArray>()),
+            9 => Arc::new(values.iter().map(|v| v.map(text)).collect::<StringViewArray>()),
             _ => {
-                let values = values.iter().map(|v| v.map(|v| [v, 1, 2]));
-                Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, 3).unwrap())
+                let width = [1, 2, 3, 4, 8, 16][kind - 10];
+                let bytes: Vec<u8> = std::iter::repeat_n(0, shift)
+                    .chain(values.iter().flat_map(|v| (0..width).map(move |i| v.unwrap_or(9) ^ i as u8)))
+                    .collect();
+                let nulls = values.iter().map(Option::is_some).collect();
+                let bytes = Buffer::from_vec(bytes).slice(shift);
+                Arc::new(FixedSizeBinaryArray::new(width, bytes, Some(nulls)))
             }
         }
     }
 
     proptest! {
-        /// The unchecked copies against Arrow's own, which check: sliced columns, nulls, missing rows, ranges.
+        /// The unchecked copies against Arrow's own, which check, and against those of the same rows as stretches: sliced
+        /// columns at any address, nulls, missing rows, ranges.
         #[test]
         fn copies_are_those_of_take(
-            kind in 0..10usize,
+            (kind, shift) in (0..16usize, 0..9usize),
             values in prop::collection::vec(prop::option::weighted(0.8, 0..60u8), 1..80),
             picks in prop::collection::vec(prop::option::weighted(0.8, any::<prop::sample::Index>()), 0..100),
             (skip, all_there, in_order) in (0..5usize, any::<bool>(), any::<bool>()),
         ) {
-            let whole = column(kind, &values);
+            let whole = column(kind, &values, shift);
             let skip = skip.min(values.len() - 1);
             let column = whole.slice(skip, values.len() - skip);
             let pick = |p: &Option<prop::sample::Index>| p.map_or(NONE, |index| index.index(column.len()) as u32);
@@ -340,8 +549,17 @@ mod tests {
                 rows = (0..column.len() as u32).skip(rows.len() % column.len()).collect();
             }
             let selection = Selection::try_new(&rows, column.len()).unwrap();
-            let plain = take(&column, &take_indices(selection), None).unwrap();
-            prop_assert_eq!(&gather(&column, selection).unwrap(), &plain);
+            let present = rows.contains(&NONE).then(|| rows.iter().map(|&row| row != NONE).collect());
+            let plain = take(&column, &UInt32Array::new(ScalarBuffer::from(rows.clone()), present), None).unwrap();
+            for share in [Share::Always, Share::MostlyUsed, Share::Never] {
+                let how = How { missing: Missing::Null, share };
+                prop_assert_eq!(&gather_rows(&column, selection, how).unwrap(), &plain);
+                prop_assert_eq!(&gather_rows(&column, &Stretches::of(selection), how).unwrap(), &plain);
+                let filled = gather_rows(&column, selection, How { missing: Missing::Any, share }).unwrap();
+                for (i, &row) in rows.iter().enumerate() {
+                    prop_assert_eq!(filled.is_null(i), row != NONE && column.is_null(row as usize));
+                }
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Which key types compare with each other, and keys of one type in the terms of another, exactly: what the other type
-//! cannot hold is a miss, never another value.
+//! Which types of keys can be compared with each other, and the conversion of probe keys to the type of the build keys. The
+//! conversion is exact: a key that the other type cannot hold matches nothing, and is never rounded or cut to another value.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use arrow_select::take::take;
 
 use crate::error::{Result, internal_err};
 
-/// The type that keys of `data_type` are indexed in: dictionaries and run-ends by their values, at every depth.
+/// The type in which keys of `data_type` are indexed. Dictionaries and run-end encoded arrays, at every level of nesting, are
+/// indexed as their values.
 pub(crate) fn key_type(data_type: &DataType) -> DataType {
     use DataType::*;
     let nested = |field: &FieldRef| Arc::new(Field::new(field.name(), key_type(field.data_type()), true));
@@ -36,7 +37,7 @@ pub(crate) fn key_type(data_type: &DataType) -> DataType {
     }
 }
 
-/// False for types that keys cannot have: no equality of maps and unions is generally agreed on.
+/// False for types that keys cannot have: maps and unions, for which there is no generally accepted equality.
 pub(crate) fn has_equality(data_type: &DataType) -> bool {
     match key_type(data_type) {
         DataType::Map(_, _) | DataType::Union(_, _) => false,
@@ -50,7 +51,7 @@ pub(crate) fn has_equality(data_type: &DataType) -> bool {
     }
 }
 
-/// True where keys of the two types can be equal by value, on either side of a join.
+/// True where keys of the two types are compared by value in a join.
 pub(crate) fn comparable(build: &DataType, probe: &DataType) -> bool {
     use DataType::*;
     let (build, probe) = (&key_type(build), &key_type(probe));
@@ -71,12 +72,12 @@ pub(crate) fn comparable(build: &DataType, probe: &DataType) -> bool {
     }
 }
 
-/// Keys in the terms of another type.
+/// Keys converted to another type.
 #[derive(Debug)]
 pub(crate) struct Coerced {
-    /// The keys; unspecified where they are missing.
+    /// The converted keys, unspecified where `missing` is set.
     pub(crate) keys: ArrayRef,
-    /// Keys that no value of the type equals; `None` where there are none.
+    /// Set for keys that equal no value of the type; `None` where there are none.
     pub(crate) missing: Option<BooleanBuffer>,
 }
 
@@ -85,7 +86,7 @@ impl Coerced {
         Self { keys, missing: None }
     }
 
-    /// `keys` came from `from` by a conversion that makes null of what it cannot express.
+    /// The result of a conversion from `from` to `keys` that gives null for what it cannot express.
     fn nulls_are_missing(keys: ArrayRef, from: &ArrayRef) -> Self {
         if keys.logical_null_count() == from.logical_null_count() {
             return Self::exact(keys);
@@ -97,7 +98,7 @@ impl Coerced {
     }
 }
 
-/// `keys` as `target`, a type made by [`key_type`] that is [`comparable`] with theirs.
+/// Converts `keys` to `target`, which is a type that [`key_type`] returns and is [`comparable`] with the type of `keys`.
 pub(crate) fn coerce(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
     use DataType::*;
     if keys.data_type() == target {
@@ -152,7 +153,7 @@ pub(crate) fn coerce(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
         }
         (Time32(from) | Time64(from), Time32(to) | Time64(to)) => rescale_time(keys, target, *from, *to),
         (from, to) if from.is_decimal() && to.is_decimal() => rescale_decimal(keys, target),
-        // Integers by value; strings and bytes keep theirs.
+        // Integers keep their value, strings and bytes their bytes.
         (_, to) => cast(keys, to),
     }
 }
@@ -162,7 +163,7 @@ fn cast(keys: &ArrayRef, target: &DataType) -> Result<Coerced> {
     Ok(Coerced::nulls_are_missing(cast_with_options(keys, target, &safe)?, keys))
 }
 
-/// The values at `positions`, coerced once each.
+/// The values at `positions`, each converted once.
 fn pick(positions: &UInt64Array, values: &ArrayRef, target: &DataType) -> Result<Coerced> {
     let values = coerce(values, target)?;
     let keys = take(&values.keys, positions, None)?;
@@ -174,13 +175,14 @@ fn pick(positions: &UInt64Array, values: &ArrayRef, target: &DataType) -> Result
     Ok(Coerced { keys, missing })
 }
 
-/// Of a dictionary or run-end encoded array: the position of each row's value (null where the row is), and the values.
+/// The values of a dictionary or run-end encoded array, and the position of each row's value among them (null where the row is).
+/// `None` for other arrays.
 #[allow(clippy::unnecessary_cast)] // the macro makes one arm for each key type, UInt64 among them
 pub(crate) fn positions(array: &ArrayRef) -> Result<Option<(UInt64Array, ArrayRef)>> {
     Ok(match array.data_type() {
         DataType::Dictionary(_, _) => downcast_dictionary_array!(
             array => {
-                // Beneath nulls stands anything.
+                // The code of a null row may be any number.
                 let positions = array.keys().values().iter().map(|&key| key as u64).collect();
                 Some((UInt64Array::new(positions, array.keys().nulls().cloned()), array.values().clone()))
             },
@@ -212,7 +214,7 @@ fn runs<R: RunEndIndexType>(array: &ArrayRef) -> Result<(UInt64Array, ArrayRef)>
     Ok((UInt64Array::new(positions.into(), None), array.values().clone()))
 }
 
-/// The lists (start and length of each by `range`) that hold a missing value.
+/// Set for the lists that hold a missing value; `range` gives the start and length of a list among `values`.
 fn any_missing(
     values: &Coerced,
     nulls: Option<&NullBuffer>,
@@ -247,7 +249,7 @@ fn list_view<O: OffsetSizeTrait>(keys: &ArrayRef, field: &FieldRef) -> Result<Co
     Ok(Coerced { keys: Arc::new(keys), missing })
 }
 
-/// Units of `unit` in a second.
+/// How many of `unit` are in a second.
 fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,

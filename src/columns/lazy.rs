@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::ArrayRef;
+use arrow_schema::DataType;
 
 use crate::error::Result;
 
@@ -57,4 +58,20 @@ impl fmt::Debug for Column {
             None => f.write_str("not made yet"),
         }
     }
+}
+
+/// True where `test` holds for `data_type` or for any type that it is made of.
+pub(crate) fn any_part(data_type: &DataType, test: &impl Fn(&DataType) -> bool) -> bool {
+    use DataType::*;
+    test(data_type)
+        || match data_type {
+            Dictionary(_, values) => any_part(values, test),
+            List(field) | LargeList(field) | ListView(field) | LargeListView(field) => {
+                any_part(field.data_type(), test)
+            }
+            FixedSizeList(field, _) | Map(field, _) | RunEndEncoded(_, field) => any_part(field.data_type(), test),
+            Struct(fields) => fields.iter().any(|field| any_part(field.data_type(), test)),
+            Union(fields, _) => fields.iter().any(|(_, field)| any_part(field.data_type(), test)),
+            _ => false,
+        }
 }

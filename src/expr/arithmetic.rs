@@ -2,13 +2,13 @@
 
 use arrow_arith::numeric;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::types::{Decimal128Type, Decimal256Type, Float64Type};
+use arrow_array::{Array, ArrayRef, new_empty_array, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
 use super::compare::Value;
-use super::kind::{Kind, finer, has_offset, offset_zone, value_type};
+use super::kind::{Kind, finer, has_fixed_days, offset_zone, value_type};
 use super::literal::Literal;
 use super::temporal::NANOS;
 use super::time;
@@ -21,6 +21,7 @@ pub(super) struct Arithmetic {
     op: ArithmeticOp,
     left: DataType,
     right: DataType,
+    result: DataType,
     /// For errors.
     text: String,
 }
@@ -66,31 +67,6 @@ impl Span {
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400 * NANOS;
 
-/// A literal operand beside one of type `other`.
-pub(super) fn beside(literal: &Literal, other: &DataType) -> Result<ArrayRef> {
-    match (literal, Kind::of(other)) {
-        // A float stays one beside an integer: `/ 2.0` is no integer division.
-        (Literal::Float(_), _) if other.is_integer() => literal.to_array(),
-        // A span without months is a count of units where days are 24 hours, which is much the quicker kernel.
-        (Literal::Interval { days, .. }, Kind::Timestamp { .. }) if *days == 0 || has_fixed_days(other) => {
-            literal.as_duration().unwrap_or_else(|| literal.clone()).to_array()
-        }
-        (Literal::Interval { months, days, nanos }, Kind::Date32 | Kind::Date64) => {
-            let (more, nanos) = ((i128::from(*nanos) / DAY) as i32, (i128::from(*nanos) % DAY) as i64);
-            let days = days.checked_add(more).ok_or_else(|| Error::Plan(format!("{literal} has too many days")))?;
-            Literal::Interval { months: *months, days, nanos }.to_array()
-        }
-        _ => literal.to_array_beside(other),
-    }
-}
-
-fn has_fixed_days(timestamp: &DataType) -> bool {
-    match timestamp {
-        DataType::Timestamp(_, Some(zone)) => has_offset(zone),
-        _ => true,
-    }
-}
-
 /// What to do about operands that do not go together.
 pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
     let named = |data_type: &DataType| !has_fixed_days(value_type(data_type));
@@ -103,27 +79,49 @@ pub(super) fn hint(left: &DataType, right: &DataType) -> &'static str {
             ": days of a zone differ in length; add hours, or cast to a timestamp in UTC"
         }
         (Kind::Date32 | Kind::Date64, Kind::Number) => "; add INTERVAL '1' DAY and the like to a date",
+        (Kind::Date32 | Kind::Date64 | Kind::Timestamp { .. } | Kind::Time, Kind::Text)
+        | (Kind::Text, Kind::Date32 | Kind::Date64 | Kind::Timestamp { .. } | Kind::Time) => {
+            "; write DATE '2024-12-31', TIMESTAMP '2024-12-31 23:59:59', TIME '23:59:59' or INTERVAL '1 day', or cast the text"
+        }
         _ => "",
     }
 }
 
-/// The type of the negative of a type, if it has one.
-pub(super) fn negated(data_type: &DataType) -> Option<DataType> {
-    match Kind::of(data_type) {
-        Kind::Null => Some(DataType::Int64),
-        Kind::Number if data_type.is_integer() => Some(DataType::Int64),
-        Kind::Float => Some(DataType::Float64),
-        Kind::Number | Kind::Duration | Kind::Interval => Some(data_type.clone()),
-        _ => None,
-    }
+/// Unary minus of one type, chosen once at bind.
+#[derive(Debug)]
+pub(super) struct Negate {
+    to: DataType,
+    /// For errors.
+    text: String,
 }
 
-pub(super) fn negate(value: &Value, to: &DataType, text: &str) -> Result<Value> {
-    let negative = value.cast(to).and_then(|value| Ok(numeric::neg(&value.array)?));
-    match negative {
-        Ok(array) => Ok(Value { array, scalar: value.scalar }),
-        Err(Error::Arrow(error)) => Err(Error::Execution(format!("{text} does not fit its type, {to}: {error}"))),
-        Err(other) => Err(other),
+impl Negate {
+    /// The negative of a type, if it has one.
+    pub(super) fn of(data_type: &DataType, expr: &Expr) -> Option<Negate> {
+        let to = match Kind::of(data_type) {
+            Kind::Null => DataType::Int64,
+            Kind::Number if data_type.is_integer() => DataType::Int64,
+            Kind::Float => DataType::Float64,
+            Kind::Number | Kind::Duration | Kind::Interval => data_type.clone(),
+            _ => return None,
+        };
+        Some(Negate { to, text: expr.short() })
+    }
+
+    /// The type of the result.
+    pub(super) fn to(&self) -> &DataType {
+        &self.to
+    }
+
+    pub(super) fn evaluate(&self, value: &Value) -> Result<Value> {
+        let negative = value.cast(&self.to).and_then(|value| Ok(numeric::neg(&value.array)?));
+        match negative {
+            Ok(array) => Ok(Value { array, scalar: value.scalar }),
+            Err(Error::Arrow(error)) => {
+                Err(Error::Execution(format!("{} does not fit its type, {}: {error}", self.text, self.to)))
+            }
+            Err(other) => Err(other),
+        }
     }
 }
 
@@ -139,29 +137,48 @@ impl Arithmetic {
         let (left, right) = operand_types(op, value_type(left), value_type(right), span)?;
         let scalar = |data_type: &DataType| Value { array: new_empty_array(data_type), scalar: false };
         // The kernel itself says which types it takes and gives.
-        let result = kernel(op, &scalar(&left), &scalar(&right)).ok()?;
-        Some((Arithmetic { op, left, right, text }, result.data_type().clone()))
+        let result = kernel(op, &scalar(&left), &scalar(&right)).ok()?.data_type().clone();
+        Some((Arithmetic { op, left, right, result: result.clone(), text }, result))
     }
 
     pub(super) fn evaluate(&self, left: &Value, right: &Value) -> Result<Value> {
-        let both = |left: &Value, right: &Value| -> Result<ArrayRef> {
-            let (left, right) = (left.cast(&self.left)?, right.cast(&self.right)?);
-            if matches!(self.op, ArithmeticOp::Div | ArithmeticOp::Rem) && divides_by_float_zero(&left, &right) {
-                return Err(ArrowError::DivideByZero.into());
-            }
-            kernel(self.op, &left, &right)
-        };
-        match both(left, right) {
-            Ok(array) => Ok(Value { array, scalar: left.scalar && right.scalar }),
+        let scalar = left.scalar && right.scalar;
+        match self.compute(left, right) {
+            Ok(array) => Ok(Value { array, scalar }),
             Err(Error::Arrow(ArrowError::DivideByZero)) => Err(Error::Execution(format!(
                 "division by zero in {}; a row whose divisor is zero can be kept out by making it null",
                 self.text
             ))),
             Err(Error::Arrow(error)) => {
-                Err(Error::Execution(format!("{} does not fit its type, {}: {error}", self.text, self.left)))
+                Err(Error::Execution(format!("{} does not fit its type, {}: {error}", self.text, self.result)))
             }
             Err(other) => Err(other),
         }
+    }
+
+    fn compute(&self, left: &Value, right: &Value) -> Result<ArrayRef> {
+        if left.is_all_null() || right.is_all_null() {
+            let rows = if left.scalar { right.array.len() } else { left.array.len() };
+            return Ok(new_null_array(&self.result, rows));
+        }
+        // Null with anything is null, so a value beside a null is not brought to a type that may not hold it.
+        let (l, r) = (left.null_where(right, &self.left)?, right.null_where(left, &self.right)?);
+        let (left, right) = (l.cast(&self.left)?, r.cast(&self.right)?);
+        if matches!(self.op, ArithmeticOp::Div | ArithmeticOp::Rem) && divides_by_float_zero(&left, &right) {
+            return Err(ArrowError::DivideByZero.into());
+        }
+        let array = kernel(self.op, &left, &right)?;
+        // Arrow lets a sum have one digit more than its type.
+        match array.data_type() {
+            DataType::Decimal128(precision, _) => {
+                array.as_primitive::<Decimal128Type>().validate_decimal_precision(*precision)?;
+            }
+            DataType::Decimal256(precision, _) => {
+                array.as_primitive::<Decimal256Type>().validate_decimal_precision(*precision)?;
+            }
+            _ => (),
+        }
+        Ok(array)
     }
 }
 
@@ -238,7 +255,8 @@ fn span_types(op: ArithmeticOp, left: &DataType, right: &DataType, span: Span) -
             let unit = finer(date_unit(left), *span);
             Some((Timestamp(unit, None), Duration(unit)))
         }
-        (Add | Sub, Date32 | Date64, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
+        // A date in milliseconds may be no midnight.
+        (Add | Sub, Date32, Interval(_)) if span == Span::Days => Some((left.clone(), right.clone())),
         (Add | Sub, Date32 | Date64, Interval(_)) => {
             Some((Timestamp(finer(date_unit(left), span.unit()), None), right.clone()))
         }

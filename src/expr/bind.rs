@@ -1,19 +1,20 @@
 //! Binding: names become columns, types are checked, and each operation is chosen.
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::{DataType, SchemaRef};
 
-use super::arithmetic::{self, Arithmetic};
+use super::arithmetic::{self, Arithmetic, Negate, Span};
 use super::cast::Cast;
 use super::compare::Comparison;
+use super::constant::{self, Place};
 use super::in_list::InList;
 use super::kind::{Kind, value_type};
 use super::literal::Literal;
 use super::position::located;
-use super::predicate::{Node, Predicate};
+use super::predicate::{Predicate, Step};
 use super::tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
 use crate::columns::{names, position};
-use crate::error::{Error, Result, plan_err};
+use crate::error::{Error, Result, internal_err, plan_err};
 
 impl Expr {
     /// Checks the expression against the schemas of both sides and fixes how it is evaluated.
@@ -47,26 +48,46 @@ impl Expr {
                 "the predicate has {depth} levels, at most {MAX_DEPTH} are supported; use fewer in each other"
             );
         }
-        let mut binder = Binder { find, columns: Vec::new(), types: Vec::new() };
-        let root = binder.boolean(self)?;
-        Ok(Predicate { expr: self.clone(), root, columns: binder.columns, types: binder.types })
+        let mut binder = Binder { find, columns: Vec::new(), types: Vec::new(), steps: Vec::new() };
+        binder.bind(self)?;
+        let Binder { steps, columns, types, .. } = binder;
+        Ok(Predicate { expr: self.clone(), steps, columns, types })
     }
 }
 
-/// A bound expression and the type it gives.
-struct Bound {
-    node: Node,
+/// What is still to be bound, in the order of the steps.
+enum Task<'a> {
+    /// An expression with its operands.
+    Visit(&'a Expr),
+    /// The expression whose operands are bound.
+    Finish(&'a Expr),
+    /// A comparison of the last two operands, for an expression that holds it.
+    Compare(&'a Expr, CompareOp),
+    /// The last operand must be a condition.
+    Condition(&'a Expr),
+    /// AND, or else OR, of the last two conditions.
+    Combine {
+        is_and: bool,
+    },
+    AtLeast(&'a Expr),
+    /// The constants of a list, after its value.
+    Among(&'a Expr, &'a [Expr]),
+    /// An item of a list that is no constant.
+    OrEquals(&'a Expr),
+    Listed,
+}
+
+/// An operand that is bound.
+struct Operand<'a> {
     data_type: DataType,
+    /// A constant, whose step is written once it is known what it stands beside.
+    literal: Option<&'a Literal>,
+    /// Its first step.
+    from: usize,
 }
 
 /// Finds the column that an expression names.
 pub(crate) type Find<'a> = dyn FnMut(&ColumnRef) -> Result<(Side, usize, DataType)> + 'a;
-
-struct Binder<'a, 'b> {
-    find: &'a mut Find<'b>,
-    columns: Vec<(Side, usize)>,
-    types: Vec<DataType>,
-}
 
 /// The two sides of an ordinary join.
 struct Sides<'a> {
@@ -74,68 +95,249 @@ struct Sides<'a> {
     probe: &'a SchemaRef,
 }
 
+struct Binder<'a, 'b> {
+    find: &'a mut Find<'b>,
+    columns: Vec<(Side, usize)>,
+    types: Vec<DataType>,
+    steps: Vec<Step>,
+}
+
 impl Binder<'_, '_> {
-    fn bind(&mut self, expr: &Expr) -> Result<Bound> {
-        let node = match expr {
-            Expr::Column(column) => return located(self.column(column), column.at.as_ref()),
-            Expr::Literal(literal) => return Ok(constant(literal.to_array()?)),
-            Expr::Compare { op, left, right } => self.compare(expr, *op, left, right)?,
-            Expr::Arithmetic { op, left, right } => return self.arithmetic(expr, *op, left, right),
-            Expr::And(all) => Node::And(all.iter().map(|expr| self.boolean(expr)).collect::<Result<_>>()?),
-            Expr::Or(any) => Node::Or(any.iter().map(|expr| self.boolean(expr)).collect::<Result<_>>()?),
-            Expr::Not(inner) => Node::Not(Box::new(self.boolean(inner)?)),
-            Expr::IsNull(inner) => Node::IsNull(Box::new(self.bind(inner)?.node)),
-            Expr::IsTrue(inner) => Node::Is(true, Box::new(self.boolean(inner)?)),
-            Expr::IsFalse(inner) => Node::Is(false, Box::new(self.boolean(inner)?)),
-            Expr::Negate(inner) => {
-                let Bound { node, data_type } = self.bind(inner)?;
-                return match arithmetic::negated(value_type(&data_type)) {
-                    Some(to) => Ok(Bound {
-                        node: Node::Negate { value: Box::new(node), to: to.clone(), text: expr.short() },
-                        data_type: to,
-                    }),
-                    None => Err(refused(
-                        expr,
-                        format!(
-                            "{expr} needs the negative of {data_type}, which is not supported",
-                            expr = expr.short()
-                        ),
-                    )),
-                };
-            }
-            Expr::In { value, list } => self.in_list(expr, value, list)?,
-            Expr::Between { value, low, high } => self.between(expr, value, low, high)?,
-            Expr::Like { value, pattern, ignore_case } => {
-                let (value, pattern) = (self.bind(value)?, self.bind(pattern)?);
-                for operand in [&value, &pattern] {
-                    if !matches!(Kind::of(value_type(&operand.data_type)), Kind::Text | Kind::Null) {
-                        return Err(refused(
-                            expr,
-                            format!("{expr} matches text, {} was found", operand.data_type, expr = expr.short()),
-                        ));
+    /// Writes the steps of a condition. The tasks are a list and not calls, so that depth costs no stack.
+    fn bind(&mut self, root: &Expr) -> Result<()> {
+        let mut tasks = vec![Task::Condition(root), Task::Visit(root)];
+        let mut operands: Vec<Operand<'_>> = Vec::new();
+        while let Some(task) = tasks.pop() {
+            let operand = match task {
+                Task::Visit(expr) => match self.visit(expr, &mut tasks)? {
+                    Some(leaf) => leaf,
+                    None => continue,
+                },
+                Task::Finish(expr) => self.finish(expr, &mut operands)?,
+                Task::Compare(expr, op) => {
+                    let [mut left, mut right] = last(&mut operands)?;
+                    self.pair(expr, &mut left, &mut right, Place::Compared)?;
+                    let comparison = comparison(expr, &left, &right)?;
+                    self.result(left.from, Step::Compare { op, comparison }, DataType::Boolean)
+                }
+                Task::Condition(expr) => {
+                    let [operand] = last(&mut operands)?;
+                    self.condition(expr, operand)?
+                }
+                Task::Combine { is_and } => {
+                    let [left, _] = last(&mut operands)?;
+                    let step = if is_and { Step::And } else { Step::Or };
+                    self.result(left.from, step, DataType::Boolean)
+                }
+                Task::AtLeast(expr) => {
+                    let [value, mut low] = last(&mut operands)?;
+                    self.settle(expr, &mut low, Some(&value.data_type), Place::Compared)?;
+                    let step = Step::AtLeast(comparison(expr, &value, &low)?);
+                    operands.push(value);
+                    self.result(low.from, step, DataType::Boolean)
+                }
+                Task::Among(expr, list) => {
+                    let [value] = last(&mut operands)?;
+                    if list.is_empty() {
+                        self.steps.truncate(value.from);
+                        self.constant(Literal::Boolean(false).to_array()?)
+                    } else {
+                        let step = Step::Among(among(expr, &value, list)?);
+                        operands.push(value);
+                        self.result(self.steps.len(), step, DataType::Boolean)
                     }
                 }
-                let (value, pattern) = (Box::new(value.node), Box::new(pattern.node));
-                Node::Like { value, pattern, ignore_case: *ignore_case }
-            }
-            Expr::Cast { value, to, or_null } => {
-                let Bound { node, data_type } = self.bind(value)?;
-                let cast = match Cast::new(value_type(&data_type), to, *or_null, expr) {
-                    Ok(cast) => cast,
-                    Err(reason) => {
-                        return Err(refused(
-                            expr,
-                            format!("{expr} casts {data_type} to {to}, {reason}", expr = expr.short()),
-                        ));
-                    }
-                };
-                return Ok(Bound { node: Node::Cast { cast, value: Box::new(node) }, data_type: to.clone() });
-            }
-        };
-        Ok(Bound { node, data_type: DataType::Boolean })
+                Task::OrEquals(expr) => {
+                    let [value, found, item] = last(&mut operands)?;
+                    let step = Step::OrEquals(comparison(expr, &value, &item)?);
+                    operands.push(value);
+                    self.result(found.from, step, DataType::Boolean)
+                }
+                Task::Listed => {
+                    let [value, _] = last(&mut operands)?;
+                    self.result(value.from, Step::Listed, DataType::Boolean)
+                }
+            };
+            operands.push(operand);
+        }
+        Ok(())
     }
 
-    fn column(&mut self, column: &ColumnRef) -> Result<Bound> {
+    /// A column or constant; other expressions leave their tasks, the last one first.
+    fn visit<'e>(&mut self, expr: &'e Expr, tasks: &mut Vec<Task<'e>>) -> Result<Option<Operand<'e>>> {
+        let mut all = Vec::new();
+        match expr {
+            Expr::Column(column) => return located(self.column(column), column.at.as_ref()).map(Some),
+            Expr::Literal(literal) => {
+                let from = self.steps.len();
+                self.steps.push(Step::Constant(new_empty_array(&DataType::Null)));
+                return Ok(Some(Operand { data_type: DataType::Null, literal: Some(literal), from }));
+            }
+            Expr::And(list) | Expr::Or(list) => {
+                let is_and = matches!(expr, Expr::And(_));
+                if list.is_empty() {
+                    return Ok(Some(self.constant(Literal::Boolean(is_and).to_array()?)));
+                }
+                for (i, condition) in list.iter().enumerate() {
+                    all.extend([Task::Visit(condition), Task::Condition(condition)]);
+                    if i > 0 {
+                        all.push(Task::Combine { is_and });
+                    }
+                }
+            }
+            Expr::Not(inner) | Expr::IsTrue(inner) | Expr::IsFalse(inner) => {
+                all.extend([Task::Visit(inner), Task::Condition(inner), Task::Finish(expr)]);
+            }
+            // A constant takes on a type beside each of the others.
+            Expr::Between { value, low, high } if matches!(**value, Expr::Literal(_)) => {
+                all.extend([Task::Visit(value), Task::Visit(low), Task::Compare(expr, CompareOp::Ge)]);
+                all.extend([Task::Visit(value), Task::Visit(high), Task::Compare(expr, CompareOp::Le)]);
+                all.push(Task::Combine { is_and: true });
+            }
+            Expr::Between { value, low, high } => {
+                all.extend([Task::Visit(value), Task::Visit(low), Task::AtLeast(expr), Task::Visit(high)]);
+                all.push(Task::Finish(expr));
+            }
+            Expr::In { value, list } if matches!(**value, Expr::Literal(_)) && !list.is_empty() => {
+                for (i, item) in list.iter().enumerate() {
+                    all.extend([Task::Visit(value), Task::Visit(item), Task::Compare(expr, CompareOp::Eq)]);
+                    if i > 0 {
+                        all.push(Task::Combine { is_and: false });
+                    }
+                }
+            }
+            Expr::In { value, list } => {
+                all.extend([Task::Visit(value), Task::Among(expr, list)]);
+                let others: Vec<_> = list.iter().filter(|item| !matches!(item, Expr::Literal(_))).collect();
+                others.iter().for_each(|item| all.extend([Task::Visit(item), Task::OrEquals(expr)]));
+                if !list.is_empty() {
+                    all.push(Task::Listed);
+                }
+            }
+            _ => {
+                all.extend(expr.children().into_iter().map(Task::Visit));
+                all.push(Task::Finish(expr));
+            }
+        }
+        tasks.extend(all.into_iter().rev());
+        Ok(None)
+    }
+
+    /// The step of an expression itself.
+    fn finish<'e>(&mut self, expr: &'e Expr, operands: &mut Vec<Operand<'e>>) -> Result<Operand<'e>> {
+        let (from, step) = match expr {
+            Expr::Compare { op, .. } => {
+                let [mut left, mut right] = last(operands)?;
+                self.pair(expr, &mut left, &mut right, Place::Compared)?;
+                (left.from, Step::Compare { op: *op, comparison: comparison(expr, &left, &right)? })
+            }
+            Expr::Between { .. } => {
+                let [value, _, mut high] = last(operands)?;
+                self.settle(expr, &mut high, Some(&value.data_type), Place::Compared)?;
+                (value.from, Step::AndAtMost(comparison(expr, &value, &high)?))
+            }
+            Expr::Arithmetic { op, left: l, right: r } => {
+                let [mut left, mut right] = last(operands)?;
+                self.pair(expr, &mut left, &mut right, Place::Computed(*op))?;
+                let (step, data_type) = arithmetic(expr, *op, (l, &left), (r, &right))?;
+                return Ok(self.result(left.from, Step::Arithmetic(step), data_type));
+            }
+            Expr::Negate(_) => {
+                let [mut value] = last(operands)?;
+                self.settle(expr, &mut value, None, Place::Compared)?;
+                let Some(negate) = Negate::of(value_type(&value.data_type), expr) else {
+                    let message = format!(
+                        "{expr} needs the negative of {}, which is not supported",
+                        value.data_type,
+                        expr = expr.short()
+                    );
+                    return Err(refused(expr, message));
+                };
+                let data_type = negate.to().clone();
+                return Ok(self.result(value.from, Step::Negate(negate), data_type));
+            }
+            Expr::Cast { to, or_null, .. } => {
+                let [mut value] = last(operands)?;
+                self.settle(expr, &mut value, None, Place::Compared)?;
+                let cast = Cast::new(value_type(&value.data_type), to, *or_null, expr).map_err(|reason| {
+                    refused(expr, format!("{expr} casts {} to {to}, {reason}", value.data_type, expr = expr.short()))
+                })?;
+                return Ok(self.result(value.from, Step::Cast(cast), to.clone()));
+            }
+            Expr::Like { ignore_case, .. } => {
+                let [mut value, mut pattern] = last(operands)?;
+                for operand in [&mut value, &mut pattern] {
+                    self.settle(expr, operand, None, Place::Compared)?;
+                    if !matches!(Kind::of(value_type(&operand.data_type)), Kind::Text | Kind::Null) {
+                        let message =
+                            format!("{expr} matches text, {} was found", operand.data_type, expr = expr.short());
+                        return Err(refused(expr, message));
+                    }
+                }
+                (value.from, Step::Like { ignore_case: *ignore_case })
+            }
+            _ => {
+                let [mut value] = last(operands)?;
+                self.settle(expr, &mut value, None, Place::Compared)?;
+                let step = match expr {
+                    Expr::Not(_) => Step::Not,
+                    Expr::IsTrue(_) => Step::Is(true),
+                    Expr::IsFalse(_) => Step::Is(false),
+                    _ => Step::IsNull,
+                };
+                (value.from, step)
+            }
+        };
+        Ok(self.result(from, step, DataType::Boolean))
+    }
+
+    /// Writes a step over operands that begin at `from`.
+    fn result<'e>(&mut self, from: usize, step: Step, data_type: DataType) -> Operand<'e> {
+        self.steps.push(step);
+        Operand { data_type, literal: None, from }
+    }
+
+    fn constant<'e>(&mut self, array: ArrayRef) -> Operand<'e> {
+        let data_type = array.data_type().clone();
+        self.result(self.steps.len(), Step::Constant(array), data_type)
+    }
+
+    /// Writes a constant, by itself or as it is beside a value of type `other`.
+    fn settle(&mut self, expr: &Expr, operand: &mut Operand<'_>, other: Option<&DataType>, place: Place) -> Result<()> {
+        let Some(literal) = operand.literal.take() else { return Ok(()) };
+        let array = match other {
+            Some(other) => located(constant::beside(literal, value_type(other), place), expr.at())?,
+            None => literal.to_array()?,
+        };
+        operand.data_type = array.data_type().clone();
+        self.steps[operand.from] = Step::Constant(array);
+        Ok(())
+    }
+
+    /// Two operands, of which a constant takes on the type of the other one; of two constants the left one does.
+    fn pair(&mut self, expr: &Expr, left: &mut Operand<'_>, right: &mut Operand<'_>, place: Place) -> Result<()> {
+        if left.literal.is_some() {
+            self.settle(expr, right, None, place)?;
+            self.settle(expr, left, Some(&right.data_type), place)
+        } else {
+            self.settle(expr, right, Some(&left.data_type), place)
+        }
+    }
+
+    /// An operand where a condition must stand, as a plain Boolean.
+    fn condition<'e>(&mut self, expr: &Expr, mut operand: Operand<'e>) -> Result<Operand<'e>> {
+        self.settle(expr, &mut operand, None, Place::Compared)?;
+        match (&operand.data_type, Kind::of(value_type(&operand.data_type))) {
+            (DataType::Boolean, _) => Ok(operand),
+            (_, Kind::Boolean | Kind::Null) => Ok(self.result(operand.from, Step::Boolean, DataType::Boolean)),
+            (data_type, _) => {
+                let message = format!("a condition must be Boolean, {} has type {data_type}", expr.short());
+                Err(refused(expr, message))
+            }
+        }
+    }
+
+    fn column<'e>(&mut self, column: &ColumnRef) -> Result<Operand<'e>> {
         let (side, position, data_type) = (self.find)(column)?;
         let wanted = (side, position);
         let index = self.columns.iter().position(|known| *known == wanted).unwrap_or_else(|| {
@@ -143,114 +345,7 @@ impl Binder<'_, '_> {
             self.types.push(data_type.clone());
             self.columns.len() - 1
         });
-        Ok(Bound { node: Node::Column(index), data_type })
-    }
-
-    /// An expression where a condition must stand.
-    fn boolean(&mut self, expr: &Expr) -> Result<Node> {
-        let bound = self.bind(expr)?;
-        match Kind::of(value_type(&bound.data_type)) {
-            Kind::Boolean | Kind::Null => Ok(bound.node),
-            _ => Err(refused(
-                expr,
-                format!("a condition must be Boolean, {expr} has type {}", bound.data_type, expr = expr.short()),
-            )),
-        }
-    }
-
-    fn compare(&mut self, expr: &Expr, op: CompareOp, left: &Expr, right: &Expr) -> Result<Node> {
-        let (l, r) = self.pair(left, right, Literal::to_array_beside)?;
-        let comparison = comparison(expr, &l.data_type, &r.data_type)?;
-        Ok(Node::Compare { op, comparison, left: Box::new(l.node), right: Box::new(r.node) })
-    }
-
-    /// The value is bound and evaluated once, whatever it holds.
-    fn between(&mut self, expr: &Expr, value: &Expr, low: &Expr, high: &Expr) -> Result<Node> {
-        if let Expr::Literal(_) = value {
-            let low = self.compare(expr, CompareOp::Ge, value, low)?;
-            return Ok(Node::And(vec![low, self.compare(expr, CompareOp::Le, value, high)?]));
-        }
-        let value = self.bind(value)?;
-        let mut end = |end| -> Result<(Comparison, Box<Node>)> {
-            let end = self.beside(end, &value.data_type)?;
-            Ok((comparison(expr, &value.data_type, &end.data_type)?, Box::new(end.node)))
-        };
-        let (low, high) = (end(low)?, end(high)?);
-        Ok(Node::Between { value: Box::new(value.node), low, high })
-    }
-
-    fn in_list(&mut self, expr: &Expr, value: &Expr, list: &[Expr]) -> Result<Node> {
-        let value = self.bind(value)?;
-        // Half floats have no literals of their own.
-        let data_type = match value_type(&value.data_type) {
-            DataType::Float16 => DataType::Float64,
-            plain => plain.clone(),
-        };
-        let (mut constants, mut others) = (Vec::new(), Vec::new());
-        for item in list {
-            let bound = self.beside(item, &data_type)?;
-            let comparison = comparison(expr, &data_type, &bound.data_type)?;
-            match bound.node {
-                Node::Constant(array) => constants.push(array),
-                node => others.push((comparison, node)),
-            }
-        }
-        if list.is_empty() {
-            return Ok(Node::Or(Vec::new()));
-        }
-        let constants = InList::new(&data_type, &constants)?;
-        Ok(Node::In { value: Box::new(value.node), constants, others })
-    }
-
-    fn arithmetic(&mut self, expr: &Expr, op: ArithmeticOp, left: &Expr, right: &Expr) -> Result<Bound> {
-        let (l, r) = self.pair(left, right, arithmetic::beside)?;
-        let span = arithmetic::Span::of(left, &l.data_type).max(arithmetic::Span::of(right, &r.data_type));
-        match Arithmetic::between(op, &l.data_type, &r.data_type, span, expr.short()) {
-            Some((arithmetic, data_type)) => Ok(Bound {
-                node: Node::Arithmetic { arithmetic, left: Box::new(l.node), right: Box::new(r.node) },
-                data_type,
-            }),
-            None => {
-                let hint = arithmetic::hint(&l.data_type, &r.data_type);
-                let message = format!(
-                    "{expr} needs {} {op} {}, which is not supported{hint}",
-                    l.data_type,
-                    r.data_type,
-                    expr = expr.short()
-                );
-                Err(refused(expr, message))
-            }
-        }
-    }
-
-    /// Both operands; a literal takes on the type of the other one through `beside`.
-    fn pair(
-        &mut self,
-        left: &Expr,
-        right: &Expr,
-        beside: impl Fn(&Literal, &DataType) -> Result<ArrayRef>,
-    ) -> Result<(Bound, Bound)> {
-        match (left, right) {
-            (Expr::Literal(literal), _) => {
-                let bound = self.bind(right)?;
-                let array = located(beside(literal, value_type(&bound.data_type)), right.at())?;
-                Ok((constant(array), bound))
-            }
-            (_, Expr::Literal(literal)) => {
-                let bound = self.bind(left)?;
-                let array = located(beside(literal, value_type(&bound.data_type)), left.at())?;
-                Ok((bound, constant(array)))
-            }
-            _ => Ok((self.bind(left)?, self.bind(right)?)),
-        }
-    }
-
-    /// An operand that is compared with a value of type `other`.
-    fn beside(&mut self, expr: &Expr, other: &DataType) -> Result<Bound> {
-        match expr {
-            Expr::Literal(literal) => literal.to_array_beside(value_type(other)).map(constant),
-            _ => self.bind(expr),
-        }
+        Ok(self.result(self.steps.len(), Step::Column(index), data_type))
     }
 }
 
@@ -300,12 +395,56 @@ impl Sides<'_> {
     }
 }
 
-fn comparison(expr: &Expr, left: &DataType, right: &DataType) -> Result<Comparison> {
+/// Takes the last operands out.
+fn last<'e, const N: usize>(operands: &mut Vec<Operand<'e>>) -> Result<[Operand<'e>; N]> {
+    let at = operands.len().saturating_sub(N);
+    match operands.split_off(at).try_into() {
+        Ok(last) => Ok(last),
+        Err(_) => internal_err!("an expression lacks its operands"),
+    }
+}
+
+/// The constants of a list, as they are beside its value.
+fn among(expr: &Expr, value: &Operand<'_>, list: &[Expr]) -> Result<InList> {
+    let data_type = value_type(&value.data_type);
+    let literals = list.iter().filter_map(|item| if let Expr::Literal(literal) = item { Some(literal) } else { None });
+    let mut constants = Vec::new();
+    for literal in literals {
+        let array = located(constant::beside(literal, data_type, Place::Compared), expr.at())?;
+        let item = Operand { data_type: array.data_type().clone(), literal: None, from: 0 };
+        comparison(expr, value, &item)?;
+        constants.push(array);
+    }
+    InList::new(data_type, &constants)
+}
+
+fn arithmetic(
+    expr: &Expr,
+    op: ArithmeticOp,
+    (l, left): (&Expr, &Operand<'_>),
+    (r, right): (&Expr, &Operand<'_>),
+) -> Result<(Arithmetic, DataType)> {
+    let span = Span::of(l, &left.data_type).max(Span::of(r, &right.data_type));
+    Arithmetic::between(op, &left.data_type, &right.data_type, span, expr.short()).ok_or_else(|| {
+        let hint = arithmetic::hint(&left.data_type, &right.data_type);
+        let message = format!(
+            "{expr} needs {} {op} {}, which is not supported{hint}",
+            left.data_type,
+            right.data_type,
+            expr = expr.short()
+        );
+        refused(expr, message)
+    })
+}
+
+fn comparison(expr: &Expr, left: &Operand<'_>, right: &Operand<'_>) -> Result<Comparison> {
+    let (left, right) = (&left.data_type, &right.data_type);
     Comparison::between(left, right).ok_or_else(|| {
         let hint = match (Kind::of(value_type(left)), Kind::of(value_type(right))) {
-            (Kind::Timestamp { .. }, Kind::Timestamp { .. }) => ": give both a time zone or none",
-            (Kind::Other | Kind::Interval, _) | (_, Kind::Other | Kind::Interval) => "",
-            _ => "; cast one of them",
+            (Kind::Timestamp { .. }, Kind::Timestamp { .. }) => ": give both a time zone or none".to_owned(),
+            (Kind::Other | Kind::Interval, _) | (_, Kind::Other | Kind::Interval) => String::new(),
+            (Kind::Text, _) | (_, Kind::Text) => constant::text_hint(expr, left, right),
+            _ => "; cast one of them".to_owned(),
         };
         refused(expr, format!("{expr} compares {left} with {right}, which do not compare{hint}", expr = expr.short()))
     })
@@ -317,8 +456,4 @@ fn refused(expr: &Expr, message: String) -> Error {
         Some(at) => at.error(message),
         None => Error::Plan(message),
     }
-}
-
-fn constant(array: ArrayRef) -> Bound {
-    Bound { data_type: array.data_type().clone(), node: Node::Constant(array) }
 }

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, BooleanArray, Datum};
+use arrow_array::{Array, ArrayRef, BooleanArray, Datum, make_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, i256};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_ord::cmp;
@@ -38,7 +38,33 @@ impl Value {
             return Ok(Value { array: self.array.clone(), scalar: self.scalar });
         }
         let options = CastOptions { safe: false, ..Default::default() };
-        Ok(Value { array: cast_with_options(&self.array, data_type, &options)?, scalar: self.scalar })
+        let plain = value_type(self.array.data_type());
+        let text = |data_type: &DataType| matches!(Kind::of(data_type), Kind::Text | Kind::Binary);
+        // A dictionary may hold values that no row has and that do not fit; another layout of text fits whatever it holds.
+        let array = match text(plain) && text(data_type) {
+            true => self.array.clone(),
+            false => cast_with_options(&self.array, plain, &options)?,
+        };
+        Ok(Value { array: cast_with_options(&array, data_type, &options)?, scalar: self.scalar })
+    }
+
+    /// The value, null where `other` is, if it is to become another type. Neither is null in all rows.
+    pub(super) fn null_where(&self, other: &Value, data_type: &DataType) -> Result<Value> {
+        let plain = value_type(self.array.data_type());
+        let nulls = other.array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        let Some(nulls) = nulls.filter(|_| !self.scalar && plain != data_type && *plain != DataType::Null) else {
+            return Ok(self.clone());
+        };
+        let array = self.cast(plain)?.array;
+        let nulls = NullBuffer::union(array.nulls(), Some(&nulls));
+        let array =
+            make_array(array.to_data().into_builder().nulls(nulls).build().map_err(crate::error::Error::Arrow)?);
+        Ok(Value { array, scalar: false })
+    }
+
+    /// True if every row is null.
+    pub(super) fn is_all_null(&self) -> bool {
+        self.array.logical_null_count() == self.array.len()
     }
 
     /// True if the one value for all rows is null.

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
+use arrow_schema::DataType;
+
 use super::literal::Literal;
 use super::sql::is_reserved;
 use super::temporal;
@@ -40,30 +42,44 @@ fn is_plain(name: &str) -> bool {
     name.chars().all(word) && name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
 }
 
+impl CompareOp {
+    /// With a blank on each side.
+    fn spaced(self) -> &'static str {
+        match self {
+            CompareOp::Eq => " = ",
+            CompareOp::Ne => " <> ",
+            CompareOp::Lt => " < ",
+            CompareOp::Le => " <= ",
+            CompareOp::Gt => " > ",
+            CompareOp::Ge => " >= ",
+            CompareOp::Distinct => " IS DISTINCT FROM ",
+            CompareOp::NotDistinct => " IS NOT DISTINCT FROM ",
+        }
+    }
+}
+
 impl Display for CompareOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CompareOp::Eq => "=",
-            CompareOp::Ne => "<>",
-            CompareOp::Lt => "<",
-            CompareOp::Le => "<=",
-            CompareOp::Gt => ">",
-            CompareOp::Ge => ">=",
-            CompareOp::Distinct => "IS DISTINCT FROM",
-            CompareOp::NotDistinct => "IS NOT DISTINCT FROM",
-        })
+        f.write_str(self.spaced().trim())
+    }
+}
+
+impl ArithmeticOp {
+    /// With a blank on each side.
+    fn spaced(self) -> &'static str {
+        match self {
+            ArithmeticOp::Add => " + ",
+            ArithmeticOp::Sub => " - ",
+            ArithmeticOp::Mul => " * ",
+            ArithmeticOp::Div => " / ",
+            ArithmeticOp::Rem => " % ",
+        }
     }
 }
 
 impl Display for ArithmeticOp {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ArithmeticOp::Add => "+",
-            ArithmeticOp::Sub => "-",
-            ArithmeticOp::Mul => "*",
-            ArithmeticOp::Div => "/",
-            ArithmeticOp::Rem => "%",
-        })
+        f.write_str(self.spaced().trim())
     }
 }
 
@@ -77,7 +93,13 @@ const PRODUCT: u8 = 6;
 const SIGN: u8 = 7;
 const ATOM: u8 = 8;
 
-fn binding(expr: &Expr) -> u8 {
+fn binding(mut expr: &Expr) -> u8 {
+    // One operand prints as that operand.
+    while let Expr::And(all) | Expr::Or(all) = expr
+        && let [one] = all.as_slice()
+    {
+        expr = one;
+    }
     match expr {
         Expr::Column(_) | Expr::Literal(_) | Expr::Cast { .. } => ATOM,
         Expr::Negate(_) => SIGN,
@@ -85,9 +107,7 @@ fn binding(expr: &Expr) -> u8 {
         Expr::Arithmetic { .. } => PRODUCT,
         Expr::Not(inner) if takes_not(inner) => COMPARE,
         Expr::Not(_) => NOT,
-        // One operand or none prints as that operand or a constant.
         Expr::And(all) | Expr::Or(all) if all.is_empty() => ATOM,
-        Expr::And(all) | Expr::Or(all) if all.len() == 1 => binding(&all[0]),
         Expr::And(_) => AND,
         Expr::Or(_) => OR,
         _ => COMPARE,
@@ -100,59 +120,104 @@ fn takes_not(expr: &Expr) -> bool {
     matches!(expr, IsNull(_) | IsTrue(_) | IsFalse(_) | In { .. } | Between { .. } | Like { .. })
 }
 
-fn operand(f: &mut Formatter<'_>, expr: &Expr, at_least: u8) -> fmt::Result {
-    if binding(expr) < at_least { write!(f, "({expr})") } else { write!(f, "{expr}") }
+/// What is still to be written. A list and no calls, so that depth costs no stack.
+enum Piece<'a> {
+    Text(&'static str),
+    /// An expression, in parentheses if it binds less tightly than this.
+    Operand(&'a Expr, u8),
+    /// Expressions with this before each of them.
+    Rest(&'static str, &'a [Expr], u8),
+    /// ` AS type)`
+    Type(&'a DataType),
 }
-
-fn list(f: &mut Formatter<'_>, exprs: &[Expr], word: &str, empty: &str, at_least: u8) -> fmt::Result {
-    match exprs {
-        [] => f.write_str(empty),
-        [one] => write!(f, "{one}"),
-        [first, rest @ ..] => {
-            operand(f, first, at_least)?;
-            rest.iter().try_for_each(|expr| {
-                write!(f, " {word} ")?;
-                operand(f, expr, at_least)
-            })
-        }
-    }
-}
+use Piece::{Operand, Rest, Text, Type};
 
 impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Expr::Column(column) => write!(f, "{column}"),
-            Expr::Literal(literal) => write!(f, "{literal}"),
-            Expr::Compare { op, left, right } => {
-                operand(f, left, SUM)?;
-                write!(f, " {op} ")?;
-                operand(f, right, SUM)
-            }
-            Expr::Arithmetic { op, left, right } => {
-                operand(f, left, binding(self))?;
-                write!(f, " {op} ")?;
-                operand(f, right, binding(self) + 1)
-            }
-            Expr::And(all) => list(f, all, "AND", "TRUE", NOT),
-            Expr::Or(any) => list(f, any, "OR", "FALSE", AND),
-            Expr::Not(inner) if takes_not(inner) => test(f, inner, "NOT "),
-            Expr::Not(inner) => {
-                f.write_str("NOT ")?;
-                operand(f, inner, NOT)
-            }
-            Expr::Negate(value) => {
-                f.write_str("-")?;
-                // A number right after the sign would read as one literal with it.
-                match **value {
-                    Expr::Literal(_) => write!(f, "({value})"),
-                    _ => operand(f, value, ATOM),
+        let mut todo = vec![Operand(self, 0)];
+        while let Some(piece) = todo.pop() {
+            match piece {
+                Text(text) => f.write_str(text)?,
+                Operand(expr, at_least) if binding(expr) < at_least => {
+                    f.write_str("(")?;
+                    todo.extend([Text(")"), Operand(expr, 0)]);
                 }
+                Operand(expr, _) => {
+                    let from = todo.len();
+                    pieces(f, expr, &mut todo)?;
+                    todo[from..].reverse();
+                }
+                Rest(before, exprs, at_least) => {
+                    if let [first, rest @ ..] = exprs {
+                        f.write_str(before)?;
+                        todo.extend([Rest(before, rest, at_least), Operand(first, at_least)]);
+                    }
+                }
+                Type(to) => write!(f, " AS {})", name_of(to))?,
             }
-            Expr::Cast { value, to, or_null } => {
-                write!(f, "{}CAST({value} AS {})", if *or_null { "TRY_" } else { "" }, name_of(to))
-            }
-            other => test(f, other, ""),
         }
+        Ok(())
+    }
+}
+
+/// Writes an expression without operands, or adds its pieces in their order.
+fn pieces<'a>(f: &mut Formatter<'_>, expr: &'a Expr, todo: &mut Vec<Piece<'a>>) -> fmt::Result {
+    let list = |exprs: &'a [Expr], before, empty, at_least| match exprs {
+        [] => vec![Text(empty)],
+        [one] => vec![Operand(one, 0)],
+        [first, rest @ ..] => vec![Operand(first, at_least), Rest(before, rest, at_least)],
+    };
+    match expr {
+        Expr::Column(column) => write!(f, "{column}")?,
+        Expr::Literal(literal) => write!(f, "{literal}")?,
+        Expr::Compare { op, left, right } => {
+            todo.extend([Operand(left, SUM), Text(op.spaced()), Operand(right, SUM)]);
+        }
+        Expr::Arithmetic { op, left, right } => {
+            let level = binding(expr);
+            todo.extend([Operand(left, level), Text(op.spaced()), Operand(right, level + 1)]);
+        }
+        Expr::And(all) => todo.extend(list(all, " AND ", "TRUE", NOT)),
+        Expr::Or(any) => todo.extend(list(any, " OR ", "FALSE", AND)),
+        Expr::Not(inner) if takes_not(inner) => test(inner, true, todo),
+        Expr::Not(inner) => todo.extend([Text("NOT "), Operand(inner, NOT)]),
+        // A number right after the sign would read as one literal with it.
+        Expr::Negate(value) if matches!(**value, Expr::Literal(_)) => {
+            todo.extend([Text("-("), Operand(value, 0), Text(")")]);
+        }
+        Expr::Negate(value) => todo.extend([Text("-"), Operand(value, ATOM)]),
+        Expr::Cast { value, to, or_null } => {
+            todo.extend([Text(if *or_null { "TRY_CAST(" } else { "CAST(" }), Operand(value, 0), Type(to)]);
+        }
+        other => test(other, false, todo),
+    }
+    Ok(())
+}
+
+/// A test of one value, with the word NOT inside where SQL has it.
+fn test<'a>(expr: &'a Expr, not: bool, todo: &mut Vec<Piece<'a>>) {
+    let word = |plain, negated| Text(if not { negated } else { plain });
+    match expr {
+        Expr::IsNull(value) => todo.extend([Operand(value, SUM), word(" IS NULL", " IS NOT NULL")]),
+        Expr::IsTrue(value) => todo.extend([Operand(value, SUM), word(" IS TRUE", " IS NOT TRUE")]),
+        Expr::IsFalse(value) => todo.extend([Operand(value, SUM), word(" IS FALSE", " IS NOT FALSE")]),
+        Expr::In { value, list } => {
+            todo.extend([Operand(value, SUM), word(" IN (", " NOT IN (")]);
+            if let [first, rest @ ..] = list.as_slice() {
+                todo.extend([Operand(first, 0), Rest(", ", rest, 0)]);
+            }
+            todo.push(Text(")"));
+        }
+        Expr::Between { value, low, high } => {
+            todo.extend([Operand(value, SUM), word(" BETWEEN ", " NOT BETWEEN ")]);
+            todo.extend([Operand(low, SUM), Text(" AND "), Operand(high, SUM)]);
+        }
+        Expr::Like { value, pattern, ignore_case } => {
+            let word = if *ignore_case { word(" ILIKE ", " NOT ILIKE ") } else { word(" LIKE ", " NOT LIKE ") };
+            todo.extend([Operand(value, SUM), word, Operand(pattern, SUM)]);
+        }
+        // The other kinds are written where they are matched.
+        _ => (),
     }
 }
 
@@ -185,43 +250,6 @@ impl Expr {
             Ok(()) => out.0,
             Err(fmt::Error) => out.0 + "..",
         }
-    }
-}
-
-/// A test of one value, with `not` where SQL has the word.
-fn test(f: &mut Formatter<'_>, expr: &Expr, not: &str) -> fmt::Result {
-    match expr {
-        Expr::IsNull(value) | Expr::IsTrue(value) | Expr::IsFalse(value) => {
-            operand(f, value, SUM)?;
-            let what = match expr {
-                Expr::IsNull(_) => "NULL",
-                Expr::IsTrue(_) => "TRUE",
-                _ => "FALSE",
-            };
-            write!(f, " IS {not}{what}")
-        }
-        Expr::In { value, list } => {
-            operand(f, value, SUM)?;
-            write!(f, " {not}IN (")?;
-            for (i, item) in list.iter().enumerate() {
-                write!(f, "{}{item}", if i == 0 { "" } else { ", " })?;
-            }
-            f.write_str(")")
-        }
-        Expr::Between { value, low, high } => {
-            operand(f, value, SUM)?;
-            write!(f, " {not}BETWEEN ")?;
-            operand(f, low, SUM)?;
-            f.write_str(" AND ")?;
-            operand(f, high, SUM)
-        }
-        Expr::Like { value, pattern, ignore_case } => {
-            operand(f, value, SUM)?;
-            write!(f, " {not}{} ", if *ignore_case { "ILIKE" } else { "LIKE" })?;
-            operand(f, pattern, SUM)
-        }
-        // The other kinds are written where they are matched.
-        _ => Ok(()),
     }
 }
 

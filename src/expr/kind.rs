@@ -87,6 +87,14 @@ pub(super) fn has_offset(zone: &str) -> bool {
         || ["UTC", "Z", "GMT", "Etc/UTC", "Etc/GMT", "UCT", "Zulu"].iter().any(|name| name.eq_ignore_ascii_case(zone))
 }
 
+/// True for timestamps whose days are 24 hours each.
+pub(super) fn has_fixed_days(timestamp: &DataType) -> bool {
+    match timestamp {
+        DataType::Timestamp(_, Some(zone)) => has_offset(zone),
+        _ => true,
+    }
+}
+
 /// A zone that Arrow reads without a database: an offset as it is, else UTC.
 pub(super) fn offset_zone(zone: &str) -> std::sync::Arc<str> {
     if zone.starts_with(['+', '-']) { zone.into() } else { "+00:00".into() }

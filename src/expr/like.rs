@@ -37,11 +37,29 @@ enum Simple {
     Infix(String),
 }
 
-/// One character for one: folding that changes the length would change what `_` matches.
+/// The character that stands for all those that are equal but for case, as Unicode's simple case folding has them: one for
+/// one, since folding that changes the length would change what `_` matches.
 fn fold(c: char) -> char {
-    let mut lower = c.to_lowercase();
-    match (lower.next(), lower.next()) {
-        (Some(lower), None) => lower,
+    if c.is_ascii() {
+        return c.to_ascii_lowercase();
+    }
+    match c {
+        // Without a language the dotless i is not a form of I.
+        '\u{131}' => c,
+        // Three letters with two code points each, whose capitals are several characters.
+        '\u{1FD3}' => '\u{390}',
+        '\u{1FE3}' => '\u{3B0}',
+        '\u{FB05}' => '\u{FB06}',
+        // By way of the capital, which the forms of one letter have in common: both small sigmas, the long s, the micro sign.
+        _ => single(single(c, char::to_uppercase), char::to_lowercase),
+    }
+}
+
+/// The other case of a character, where that is one character.
+fn single<I: Iterator<Item = char>>(c: char, case: impl Fn(char) -> I) -> char {
+    let mut other = case(c);
+    match (other.next(), other.next()) {
+        (Some(other), None) => other,
         _ => c,
     }
 }
@@ -209,6 +227,33 @@ mod tests {
             assert_eq!(walked.matches(text), matches, "{text:?} LIKE {pattern:?}");
         }
         assert!(Pattern::new("ÀB%", true).matches("àbc"));
+        // From Unicode's CaseFolding.txt, statuses C and S; those of F and T alone stay apart.
+        for same in [
+            "Σσς",
+            "Ssſ",
+            "µΜμ",
+            "Kk\u{212A}",
+            "Åå\u{212B}",
+            "ßẞ",
+            "ΘθϑϴΘ",
+            "\u{345}Ιι\u{1FBE}",
+            "ǅǆǄ",
+            "ẛṡṠ",
+            "ᾀᾈ",
+            "Ꭰꭰ",
+            "\u{390}\u{1FD3}",
+            "\u{3B0}\u{1FE3}",
+            "\u{FB05}\u{FB06}",
+            "Вв\u{1C80}",
+            "ÿŸ",
+            "𐐀𐐨",
+        ] {
+            same.chars().for_each(|c| assert_eq!(fold(c), fold(same.chars().next().unwrap()), "{same:?}"));
+        }
+        for apart in ["iıİ", "ßs", "ŉn", "ﬁf", "oöо", "sz"] {
+            let folded: std::collections::HashSet<char> = apart.chars().map(fold).collect();
+            assert_eq!(folded.len(), apart.chars().count(), "{apart:?}");
+        }
         assert_eq!(with_our_escape("a!%!!\\%", Some('!')).as_deref(), Some("a\\%\\!\\\\%"));
         assert_eq!(with_our_escape("a!", Some('!')), None);
     }

@@ -10,19 +10,19 @@ use arrow_array::{
     types::{Date32Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt64Type},
 };
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Float32Array, Float64Array, IntervalMonthDayNanoArray, NullArray, StringArray,
-    make_array,
+    ArrayRef, BinaryArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, NullArray, StringArray, make_array,
 };
 use arrow_buffer::{Buffer, i256};
+#[cfg(feature = "python")]
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_data::ArrayData;
 #[cfg(feature = "python")]
 use arrow_schema::{ArrowError, IntervalUnit};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::kind::unit_scale;
 #[cfg(feature = "python")]
-use super::kind::value_type;
-use super::kind::{Kind, scale, unit_scale};
+use super::kind::{scale, value_type};
 use super::temporal::NANOS;
 use crate::error::{Result, plan_err};
 
@@ -227,77 +227,10 @@ impl Literal {
             _ => return Ok(None),
         }))
     }
-
-    /// One row of type `other` if it holds the value exactly, else of a type that compares with `other` by value.
-    pub(super) fn to_array_beside(&self, other: &DataType) -> Result<ArrayRef> {
-        let adapted = match (self, Kind::of(other)) {
-            (Literal::Integer(value), Kind::Number) => rescaled(i256::from_i128(*value), 0, other),
-            (Literal::Integer(value), Kind::Float) => {
-                let float = *value as f64;
-                // `as` saturates, so a float of 2^127 would come back as i128::MAX.
-                let exact = float.abs() < 2f64.powi(126) && float as i128 == *value;
-                let long = i64::try_from(*value).is_err() && u64::try_from(*value).is_err();
-                (exact || long).then(|| Arc::new(Float64Array::from(vec![float])) as ArrayRef)
-            }
-            (Literal::Decimal { value, scale }, Kind::Number) => rescaled(*value, *scale, other),
-            (Literal::Decimal { value, scale }, Kind::Float) => {
-                let text = format!("{value}e{}", -i16::from(*scale));
-                match other {
-                    DataType::Float32 => text.parse().ok().map(|v: f32| Arc::new(Float32Array::from(vec![v])) as _),
-                    _ => text.parse().ok().map(|v: f64| Arc::new(Float64Array::from(vec![v])) as _),
-                }
-            }
-            (Literal::Float(value), Kind::Number) if other.is_integer() => {
-                let whole = value.fract() == 0.0 && value.abs() < 2f64.powi(126);
-                whole.then(|| rescaled(i256::from_i128(*value as i128), 0, other)).flatten()
-            }
-            (Literal::Float(value), Kind::Number) => {
-                let Some((digits, digits_scale)) = shortest_decimal(*value) else {
-                    return plan_err!("the literal {self} is no decimal, but stands beside {other}");
-                };
-                return rescaled(digits, digits_scale, other).map_or_else(|| decimal(digits, digits_scale), Ok);
-            }
-            (Literal::Float(value), Kind::Float) if *other == DataType::Float32 => {
-                let single = *value as f32;
-                let exact = value.is_nan() || f64::from(single) == *value;
-                exact.then(|| Arc::new(Float32Array::from(vec![single])) as ArrayRef)
-            }
-            (Literal::Text(_), Kind::Text) | (Literal::Binary(_), Kind::Binary) => {
-                // A FixedSizeBinary of another length is refused here and compared as it is.
-                let options = CastOptions { safe: false, ..Default::default() };
-                cast_with_options(&self.to_array()?, other, &options).ok()
-            }
-            (Literal::Date(days), Kind::Date64) => stored(i256::from(i64::from(*days) * 86_400_000), other),
-            (Literal::Date(days), Kind::Timestamp { zoned: false }) => {
-                rescaled(i256::from(i64::from(*days) * 86_400), 0, other)
-            }
-            (Literal::Timestamp { value, unit, zone: None }, Kind::Date32) => {
-                let day = 86_400 * 10i64.pow(unit_scale(*unit) as u32);
-                (value % day == 0).then(|| stored(i256::from(value / day), other)).flatten()
-            }
-            (Literal::Timestamp { value, unit, zone: None }, Kind::Date64) => {
-                rescaled(i256::from(*value), unit_scale(*unit) - 3, other)
-            }
-            (Literal::Time { value, unit }, Kind::Time) | (Literal::Duration { value, unit }, Kind::Duration) => {
-                rescaled(i256::from(*value), unit_scale(*unit), other)
-            }
-            (Literal::Interval { .. }, Kind::Duration) => {
-                let Some(duration) = self.as_duration() else {
-                    return plan_err!("{self} has months, which have no fixed length, but stands beside {other}");
-                };
-                return duration.to_array_beside(other);
-            }
-            (Literal::Timestamp { value, unit, zone }, Kind::Timestamp { zoned }) if zoned == zone.is_some() => {
-                rescaled(i256::from(*value), unit_scale(*unit), other)
-            }
-            _ => None,
-        };
-        adapted.map_or_else(|| self.to_array(), Ok)
-    }
 }
 
 /// One row of the decimal type that holds `value / 10^scale`.
-fn decimal(value: i256, scale: i8) -> Result<ArrayRef> {
+pub(super) fn decimal(value: i256, scale: i8) -> Result<ArrayRef> {
     if scale > 76 {
         return plan_err!("a decimal literal has {scale} digits after the point, at most 76 are supported");
     }
@@ -316,20 +249,8 @@ fn in_range(value: i64, data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// `value / 10^from` as one row of `data_type`, if that type holds it exactly.
-fn rescaled(value: i256, from: i8, data_type: &DataType) -> Option<ArrayRef> {
-    let up = i16::from(scale(data_type)) - i16::from(from);
-    let factor = i256::from(10i64).checked_pow(u32::from(up.unsigned_abs()))?;
-    if up >= 0 {
-        stored(value.checked_mul(factor)?, data_type)
-    } else {
-        let (quotient, remainder) = value.checked_div_rem(factor)?;
-        (remainder == i256::ZERO).then(|| stored(quotient, data_type)).flatten()
-    }
-}
-
 /// One row of an integer-like type that stores `value`, if its width and sign allow it.
-fn stored(value: i256, data_type: &DataType) -> Option<ArrayRef> {
+pub(super) fn stored(value: i256, data_type: &DataType) -> Option<ArrayRef> {
     let width = data_type.primitive_width()?;
     let bytes = value.to_le_bytes();
     let (low, high) = bytes.split_at(width);
@@ -349,20 +270,4 @@ fn stored(value: i256, data_type: &DataType) -> Option<ArrayRef> {
     }
     let data = ArrayData::builder(data_type.clone()).len(1).add_buffer(Buffer::from_vec(low)).align_buffers(true);
     data.build().ok().map(make_array)
-}
-
-/// Digits and scale of the shortest decimal text that reads as `value`, if a decimal holds it.
-fn shortest_decimal(value: f64) -> Option<(i256, i8)> {
-    if !value.is_finite() {
-        return None;
-    }
-    let text = format!("{value:e}");
-    let (mantissa, exponent) = text.split_once('e')?;
-    let after_point = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-    let digits: i128 = mantissa.replace('.', "").parse().ok()?;
-    let scale = i16::try_from(after_point).ok()? - exponent.parse::<i16>().ok()?;
-    // A negative scale would be refused by some decimal types: shift the digits instead.
-    let shift = u32::from(scale.min(0).unsigned_abs());
-    let digits = i256::from_i128(digits).checked_mul(i256::from(10i64).checked_pow(shift)?)?;
-    Some((digits, i8::try_from(scale.max(0)).ok()?)).filter(|(_, scale)| *scale <= 76)
 }

@@ -30,24 +30,28 @@
 //! - **Numbers compare by value** over width, sign and scale, integers of at most 64 bits with floats exactly. Every
 //!   NaN equals every NaN and is above all numbers, and -0.0 equals 0.0. A decimal column and a float column do not
 //!   compare.
-//! - **Literals** compare by value too, whatever the column's type can hold. A decimal literal beside a float is the
-//!   nearest float of that type; a float literal beside a decimal is the shortest decimal that reads as that float.
+//! - **Literals** take on the type of what they stand beside where it holds their value, and compare by value where it
+//!   does not. A decimal literal beside a float is the nearest float of that type; a float literal beside a decimal is
+//!   the shortest decimal that reads as that float. In arithmetic a decimal or float literal never becomes an integer.
+//!   `IN` and `BETWEEN` are their comparisons.
 //! - **Timestamps** compare by instant over units and zones, but one with a zone and one without do not compare. Times
 //!   and durations compare over units. A date is its midnight, beside timestamps without a zone too.
 //! - **Text** is one kind over Utf8, LargeUtf8, Utf8View; so is binary, with FixedSizeBinary. Both compare by bytes.
 //!   Dictionary and run-end-encoded columns compare by their values.
 //! - **Arithmetic** on integers gives Int64, or UInt64 where both are unsigned and one is UInt64; with a float it gives
 //!   Float64; decimals follow Arrow's rules. Integer `/` truncates. Overflow of an integer or a decimal and division by
-//!   zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution).
+//!   zero, also by a float zero, are [`Error::Execution`](crate::Error::Execution). Null with anything is null.
 //! - **Spans.** Timestamps and dates plus and minus intervals go by calendar months, then days of 24 hours, then time; in
 //!   a zone other than UTC or an offset only hours and less are added. Differences are durations, which compare with
 //!   interval literals without months. Times go around at midnight.
-//! - **Casts** are Arrow's: [`Error::Execution`](crate::Error::Execution) where a value does not fit, or null if so asked.
+//! - **Casts** are Arrow's, but timestamps go down to a coarser unit also before 1970, and text is read as literals are:
+//!   [`Error::Execution`](crate::Error::Execution) where a value does not fit, or null if so asked.
 
 mod arithmetic;
 mod bind;
 mod cast;
 mod compare;
+mod constant;
 mod display;
 mod in_list;
 mod kind;
@@ -61,6 +65,7 @@ mod sql_tests;
 mod temporal;
 #[cfg(test)]
 mod tests;
+mod text;
 mod time;
 mod tree;
 mod type_name;

@@ -7,73 +7,66 @@ use arrow_arith::boolean;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
-use super::arithmetic::{self, Arithmetic};
+use super::arithmetic::{Arithmetic, Negate};
 use super::cast::Cast;
 use super::compare::{Comparison, Value};
 use super::in_list::InList;
 use super::like::like;
 use super::tree::{CompareOp, Expr, Side};
-use crate::error::{Result, plan_err};
+use crate::error::{Result, internal_err, plan_err};
 
 /// A condition over pairs of rows, bound to the schemas of both sides by [`Expr::bind`]. Immutable, shared freely.
 #[derive(Debug)]
 pub struct Predicate {
     pub(super) expr: Expr,
-    pub(super) root: Node,
+    pub(super) steps: Vec<Step>,
     pub(super) columns: Vec<(Side, usize)>,
     pub(super) types: Vec<DataType>,
 }
 
-/// A bound expression: columns by their place in [`Predicate::columns`], operations chosen for their types.
+/// One step of a bound condition. The steps are in postfix order over a stack of values, so that a deep condition takes
+/// no more of the thread's stack than a flat one.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum Step {
+    /// Pushes a column, by its place in [`Predicate::columns`].
     Column(usize),
-    /// One row for all pairs.
+    /// Pushes one row for all pairs.
     Constant(ArrayRef),
+    /// Pops two operands.
     Compare {
         op: CompareOp,
         comparison: Comparison,
-        left: Box<Node>,
-        right: Box<Node>,
     },
-    Arithmetic {
-        arithmetic: Arithmetic,
-        left: Box<Node>,
-        right: Box<Node>,
-    },
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Not(Box<Node>),
-    IsNull(Box<Node>),
+    /// Pops two operands.
+    Arithmetic(Arithmetic),
+    /// Pops two conditions.
+    And,
+    /// Pops two conditions.
+    Or,
+    Not,
+    IsNull,
     /// Whether the condition is this value, and not null.
-    Is(bool, Box<Node>),
-    Negate {
-        value: Box<Node>,
-        to: DataType,
-        /// For errors.
-        text: String,
-    },
-    Between {
-        value: Box<Node>,
-        low: (Comparison, Box<Node>),
-        high: (Comparison, Box<Node>),
-    },
-    In {
-        value: Box<Node>,
-        constants: InList,
-        others: Vec<(Comparison, Node)>,
-    },
+    Is(bool),
+    /// A condition of another layout, or one that is always null, as a plain Boolean array.
+    Boolean,
+    Negate(Negate),
+    /// Pops the lower end and leaves the value below what it pushes.
+    AtLeast(Comparison),
+    /// Pops the upper end, what [`Step::AtLeast`] pushed, and the value.
+    AndAtMost(Comparison),
+    /// Pushes whether the value is one of the constants, and leaves the value below.
+    Among(InList),
+    /// Pops one more item of a list and the test so far, and leaves the value below what it pushes.
+    OrEquals(Comparison),
+    /// Drops the value of a list below its test.
+    Listed,
+    /// Pops a text and a pattern.
     Like {
-        value: Box<Node>,
-        pattern: Box<Node>,
         ignore_case: bool,
     },
-    Cast {
-        cast: Cast,
-        value: Box<Node>,
-    },
+    Cast(Cast),
 }
 
 impl Predicate {
@@ -120,7 +113,8 @@ impl Predicate {
             // Without a pair not even `1 / 0` is an error.
             return Ok(BooleanArray::new(BooleanBuffer::new_unset(0), None));
         }
-        Pairs { columns, rows }.boolean(&self.root)
+        let found = Pairs { columns, rows }.run(&self.steps)?;
+        Ok(spread(found.array.as_boolean(), found.scalar, rows))
     }
 }
 
@@ -137,97 +131,117 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    fn value(&self, node: &Node) -> Result<Value> {
-        match node {
-            Node::Column(index) => Ok(self.columns[*index].clone()),
-            Node::Constant(array) => Ok(Value { array: array.clone(), scalar: true }),
-            Node::Compare { op, comparison, left, right } => {
-                let (left, right) = (self.value(left)?, self.value(right)?);
-                let array = comparison.evaluate(*op, &left, &right, self.rows)?;
-                Ok(Value { array: Arc::new(array), scalar: left.scalar && right.scalar })
-            }
-            Node::Arithmetic { arithmetic, left, right } => {
-                arithmetic.evaluate(&self.value(left)?, &self.value(right)?)
-            }
-            Node::IsNull(inner) => {
-                let Value { array, scalar } = self.value(inner)?;
-                Ok(Value { array: Arc::new(boolean::is_null(&array)?), scalar })
-            }
-            Node::Negate { value, to, text } => arithmetic::negate(&self.value(value)?, to, text),
-            Node::Cast { cast, value } => cast.evaluate(&self.value(value)?),
-            Node::Like { value, pattern, ignore_case } => {
-                let (value, pattern) = (self.value(value)?, self.value(pattern)?);
-                let array = like(&value, &pattern, *ignore_case, self.rows)?;
-                Ok(Value { array: Arc::new(array), scalar: value.scalar && pattern.scalar })
-            }
-            Node::And(_) | Node::Or(_) | Node::Not(_) | Node::Is(..) | Node::Between { .. } | Node::In { .. } => {
-                Ok(Value { array: Arc::new(self.boolean(node)?), scalar: false })
-            }
+    fn run(&self, steps: &[Step]) -> Result<Value> {
+        let mut stack = Stack(Vec::new());
+        for step in steps {
+            let value = match step {
+                Step::Column(index) => self.columns[*index].clone(),
+                Step::Constant(array) => Value { array: array.clone(), scalar: true },
+                Step::Compare { op, comparison } => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    self.compare(*op, comparison, &left, &right)?
+                }
+                Step::Arithmetic(arithmetic) => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    arithmetic.evaluate(&left, &right)?
+                }
+                Step::And => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    self.combine(boolean::and_kleene, &left, &right)?
+                }
+                Step::Or => {
+                    let (right, left) = (stack.pop()?, stack.pop()?);
+                    self.combine(boolean::or_kleene, &left, &right)?
+                }
+                Step::Not => {
+                    let Value { array, scalar } = stack.pop()?;
+                    Value { array: Arc::new(boolean::not(array.as_boolean())?), scalar }
+                }
+                Step::IsNull => {
+                    let Value { array, scalar } = stack.pop()?;
+                    Value { array: Arc::new(boolean::is_null(&array)?), scalar }
+                }
+                Step::Is(wanted) => {
+                    let Value { array, scalar } = stack.pop()?;
+                    let inner = array.as_boolean();
+                    let values = if *wanted { inner.values().clone() } else { !inner.values() };
+                    let values = inner.nulls().map_or(values.clone(), |valid| &values & valid.inner());
+                    Value { array: Arc::new(BooleanArray::new(values, None)), scalar }
+                }
+                Step::Boolean => stack.pop()?.cast(&DataType::Boolean)?,
+                Step::Negate(negate) => negate.evaluate(&stack.pop()?)?,
+                Step::Cast(cast) => cast.evaluate(&stack.pop()?)?,
+                Step::Like { ignore_case } => {
+                    let (pattern, value) = (stack.pop()?, stack.pop()?);
+                    let array = like(&value, &pattern, *ignore_case, self.rows)?;
+                    Value { array: Arc::new(array), scalar: value.scalar && pattern.scalar }
+                }
+                Step::AtLeast(comparison) => {
+                    let low = stack.pop()?;
+                    self.compare(CompareOp::Ge, comparison, stack.top()?, &low)?
+                }
+                Step::AndAtMost(comparison) => {
+                    let (high, at_least, value) = (stack.pop()?, stack.pop()?, stack.pop()?);
+                    let at_most = self.compare(CompareOp::Le, comparison, &value, &high)?;
+                    self.combine(boolean::and_kleene, &at_least, &at_most)?
+                }
+                Step::Among(constants) => {
+                    let value = stack.top()?;
+                    Value { array: Arc::new(constants.evaluate(value)?), scalar: value.scalar }
+                }
+                Step::OrEquals(comparison) => {
+                    let (item, found) = (stack.pop()?, stack.pop()?);
+                    let equal = self.compare(CompareOp::Eq, comparison, stack.top()?, &item)?;
+                    self.combine(boolean::or_kleene, &found, &equal)?
+                }
+                Step::Listed => {
+                    let found = stack.pop()?;
+                    stack.pop()?;
+                    found
+                }
+            };
+            stack.0.push(value);
         }
+        stack.pop()
     }
 
-    /// A condition with a row per pair.
-    fn boolean(&self, node: &Node) -> Result<BooleanArray> {
-        match node {
-            Node::And(all) => self.fold(all, true, boolean::and_kleene),
-            Node::Or(any) => self.fold(any, false, boolean::or_kleene),
-            Node::Not(inner) => Ok(boolean::not(&self.boolean(inner)?)?),
-            Node::Is(wanted, inner) => {
-                let inner = self.boolean(inner)?;
-                let values = if *wanted { inner.values().clone() } else { !inner.values() };
-                let values = inner.nulls().map_or(values.clone(), |valid| &values & valid.inner());
-                Ok(BooleanArray::new(values, None))
-            }
-            Node::Between { value, low, high } => {
-                let value = self.value(value)?;
-                let end = |op, (comparison, end): &(Comparison, Box<Node>)| {
-                    let end = self.value(end)?;
-                    let scalar = value.scalar && end.scalar;
-                    Ok(self.spread(&comparison.evaluate(op, &value, &end, self.rows)?, scalar))
-                };
-                let low: Result<_> = end(CompareOp::Ge, low);
-                Ok(boolean::and_kleene(&low?, &end(CompareOp::Le, high)?)?)
-            }
-            Node::In { value, constants, others } => {
-                let value = self.value(value)?;
-                let found = self.spread(&constants.evaluate(&value)?, value.scalar);
-                others.iter().try_fold(found, |found, (comparison, item)| {
-                    let item = self.value(item)?;
-                    let equal = comparison.evaluate(CompareOp::Eq, &value, &item, self.rows)?;
-                    Ok(boolean::or_kleene(&found, &self.spread(&equal, value.scalar && item.scalar))?)
-                })
-            }
-            other => {
-                let value = self.value(other)?.cast(&DataType::Boolean)?;
-                Ok(self.spread(value.array.as_boolean(), value.scalar))
-            }
-        }
+    fn compare(&self, op: CompareOp, comparison: &Comparison, left: &Value, right: &Value) -> Result<Value> {
+        let array = comparison.evaluate(op, left, right, self.rows)?;
+        Ok(Value { array: Arc::new(array), scalar: left.scalar && right.scalar })
     }
 
-    /// A row per pair, from one for all where `scalar`.
-    fn spread(&self, array: &BooleanArray, scalar: bool) -> BooleanArray {
-        match scalar {
-            false => array.clone(),
-            true if array.is_null(0) => BooleanArray::new_null(self.rows),
-            true => self.all(array.value(0)),
-        }
-    }
-
-    fn fold<E>(
+    /// Two conditions as one, which has a row per pair unless both are one for all.
+    fn combine(
         &self,
-        nodes: &[Node],
-        empty: bool,
-        combine: impl Fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, E>,
-    ) -> Result<BooleanArray>
-    where
-        crate::error::Error: From<E>,
-    {
-        let Some((first, rest)) = nodes.split_first() else { return Ok(self.all(empty)) };
-        rest.iter().try_fold(self.boolean(first)?, |so_far, node| Ok(combine(&so_far, &self.boolean(node)?)?))
+        combine: impl Fn(&BooleanArray, &BooleanArray) -> Result<BooleanArray, ArrowError>,
+        left: &Value,
+        right: &Value,
+    ) -> Result<Value> {
+        let scalar = left.scalar && right.scalar;
+        let side = |value: &Value| spread(value.array.as_boolean(), value.scalar && !scalar, self.rows);
+        Ok(Value { array: Arc::new(combine(&side(left), &side(right))?), scalar })
+    }
+}
+
+/// A row per pair, from one for all where `scalar`.
+fn spread(array: &BooleanArray, scalar: bool, rows: usize) -> BooleanArray {
+    match scalar {
+        false => array.clone(),
+        true if array.is_null(0) => BooleanArray::new_null(rows),
+        true if array.value(0) => BooleanArray::new(BooleanBuffer::new_set(rows), None),
+        true => BooleanArray::new(BooleanBuffer::new_unset(rows), None),
+    }
+}
+
+/// Operands that are not used up yet.
+struct Stack(Vec<Value>);
+
+impl Stack {
+    fn pop(&mut self) -> Result<Value> {
+        self.0.pop().map_or_else(|| internal_err!("a step of a condition lacks its operand"), Ok)
     }
 
-    fn all(&self, value: bool) -> BooleanArray {
-        let values = if value { BooleanBuffer::new_set(self.rows) } else { BooleanBuffer::new_unset(self.rows) };
-        BooleanArray::new(values, None)
+    fn top(&self) -> Result<&Value> {
+        self.0.last().map_or_else(|| internal_err!("a step of a condition lacks its operand"), Ok)
     }
 }

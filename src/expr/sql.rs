@@ -69,7 +69,7 @@ impl Expr {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan), with line, column and the line itself, for text that is no condition of this
+    /// [`Error::Plan`](crate::error::Error::Plan), with line, column and the line itself, for text that is no condition of this
     /// language, for an unknown type, and for one nested deeper than [`MAX_DEPTH`].
     pub fn parse_sql(sql: &str) -> Result<Expr> {
         Self::parse(sql, false)
@@ -93,7 +93,7 @@ impl Expr {
         }
         let mut parser = Parser::new(&text)?;
         parser.tables = tables;
-        let expr = parser.expr(Level::Or)?;
+        let expr = parser.expr()?;
         match parser.peek() {
             Token::EOF => Ok(expr.0),
             _ => Err(parser.expected("an operator or the end")),
@@ -129,10 +129,54 @@ struct Parser<'a> {
     /// Without white space and comments; the last one is EOF.
     tokens: Vec<TokenWithSpan>,
     next: usize,
-    /// Calls of `expr` that are under way.
-    nesting: usize,
     /// A column may be that of any table, not of the two sides only.
     tables: bool,
+}
+
+/// An operand that is being read: what is done with it, and how far it goes.
+struct Open {
+    then: Then,
+    /// Its operators bind at least as tightly as this.
+    level: Level,
+    /// It has a comparison already, which is no operand of another one without parentheses.
+    compared: bool,
+}
+
+/// What is done with an operand once it is read. The operands before it are held here: a list of these takes the place of
+/// calls, so that depth costs no stack.
+enum Then {
+    Whole,
+    Not,
+    Plus,
+    Negate,
+    Parenthesis,
+    Cast { or_null: bool },
+    Arithmetic(Tree, ArithmeticOp),
+    Compare(Tree, CompareOp),
+    Chain { is_and: bool, all: Vec<Expr>, levels: usize },
+    In { not: bool, value: Tree, list: Vec<Expr>, levels: usize },
+    BetweenLow { not: bool, value: Tree },
+    BetweenHigh { not: bool, value: Tree, low: Tree },
+    Like { not: bool, ignore_case: bool, value: Tree },
+}
+
+/// A step of the parser: an expression is read, or an operand of it begins.
+enum Read {
+    Tree(Tree),
+    Open(Then, Level),
+}
+
+/// What follows an expression.
+enum Operator {
+    Read(Read),
+    /// Nothing that belongs to the operand.
+    End(Tree),
+}
+
+impl Read {
+    fn literal(literal: Literal) -> Result<Read> {
+        Ok(Read::Tree(leaf(Expr::Literal(literal))))
+    }
 }
 
 impl<'a> Parser<'a> {
@@ -145,7 +189,7 @@ impl<'a> Parser<'a> {
             tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
         let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
         tokens.push(TokenWithSpan::at(Token::EOF, end, end));
-        Ok(Self { text, tokens, next: 0, nesting: 0, tables: false })
+        Ok(Self { text, tokens, next: 0, tables: false })
     }
 
     fn peek(&self) -> &Token {
@@ -179,7 +223,7 @@ impl<'a> Parser<'a> {
         TextPosition::new(self.text, start.line, start.column)
     }
 
-    fn expected(&self, what: &str) -> crate::Error {
+    fn expected(&self, what: &str) -> crate::error::Error {
         let found = match self.peek() {
             Token::EOF => "the text ends".to_owned(),
             token => format!("{} was found", shown(&token.to_string())),
@@ -187,7 +231,7 @@ impl<'a> Parser<'a> {
         self.here().error(format!("{what} is expected, {found}"))
     }
 
-    fn unsupported(&self, what: &str) -> crate::Error {
+    fn unsupported(&self, what: &str) -> crate::error::Error {
         self.here().error(format!("{what} not part of this language (see docs/predicates.md)"))
     }
 
@@ -229,56 +273,130 @@ impl<'a> Parser<'a> {
         Ok(Tree(expr, levels + 1))
     }
 
-    /// An expression of operators that bind at least as tightly as `level`.
-    fn expr(&mut self, level: Level) -> Result<Tree> {
-        self.nesting += 1;
-        if self.nesting > MAX_NESTING {
-            let message = format!("the condition is nested deeper than {MAX_DEPTH} levels");
-            return Err(self.here().error(message));
-        }
-        let mut left = self.prefix(level)?;
-        // A comparison does not take another one as its operand without parentheses.
-        let mut compared = false;
+    /// A whole expression.
+    fn expr(&mut self) -> Result<Tree> {
+        let mut open = vec![Open { then: Then::Whole, level: Level::Or, compared: false }];
+        let mut level = Level::Or;
         loop {
-            left = match self.binary() {
-                Some((of, op)) if of >= level => {
-                    self.skip();
-                    // One tighter than itself: `a - b - c` is `(a - b) - c`.
-                    let right = self.expr(if of == Level::Sum { Level::Product } else { Level::Sign })?;
-                    self.node(left.1.max(right.1), left.0.arithmetic(op, right.0))?
-                }
-                Some(_) => break,
-                None if level <= Level::Compare && self.is_word("IS") => self.is(left)?,
-                None if level <= Level::Compare && self.at_comparison() => {
-                    if std::mem::replace(&mut compared, true) {
-                        return Err(self.here().error("comparisons do not chain; write AND or parentheses"));
+            // What is read goes to the innermost open operand, until another one begins.
+            let mut read = self.prefix(level)?;
+            let begins = loop {
+                match read {
+                    Read::Open(then, level) => break Open { then, level, compared: false },
+                    Read::Tree(tree) => {
+                        let Some(mut innermost) = open.pop() else { return Ok(tree) };
+                        read = match self.operator(tree, &mut innermost)? {
+                            Operator::End(tree) => self.close(innermost.then, tree)?,
+                            Operator::Read(read) => {
+                                open.push(innermost);
+                                read
+                            }
+                        };
                     }
-                    self.comparison(left)?
                 }
-                None if level <= Level::And && self.is_word("AND") => {
-                    compared = false;
-                    self.chain(left, "AND", Level::Not, Expr::And)?
-                }
-                None if level == Level::Or && self.is_word("OR") => {
-                    compared = false;
-                    self.chain(left, "OR", Level::And, Expr::Or)?
-                }
-                None => break,
             };
+            level = begins.level;
+            open.push(begins);
+            if open.len() > MAX_NESTING {
+                let message = format!("the condition is nested deeper than {MAX_DEPTH} levels");
+                return Err(self.here().error(message));
+            }
         }
-        self.nesting -= 1;
-        Ok(left)
     }
 
-    /// `left AND a AND b`, as one flat list.
-    fn chain(&mut self, left: Tree, word: &str, level: Level, make: fn(Vec<Expr>) -> Expr) -> Result<Tree> {
-        let (mut all, mut levels) = (vec![left.0], left.1);
-        while self.eat_word(word) {
-            let next = self.expr(level)?;
-            levels = levels.max(next.1);
-            all.push(next.0);
-        }
-        self.node(levels, make(all))
+    /// The operator after `left`, if it belongs to the operand that is being read.
+    fn operator(&mut self, left: Tree, operand: &mut Open) -> Result<Operator> {
+        let level = operand.level;
+        let read = match self.binary() {
+            Some((of, op)) if of >= level => {
+                self.skip();
+                // One tighter than itself: `a - b - c` is `(a - b) - c`.
+                let right = if of == Level::Sum { Level::Product } else { Level::Sign };
+                Read::Open(Then::Arithmetic(left, op), right)
+            }
+            Some(_) => return Ok(Operator::End(left)),
+            None if level <= Level::Compare && self.is_word("IS") => self.is(left)?,
+            None if level <= Level::Compare && self.at_comparison() => {
+                if std::mem::replace(&mut operand.compared, true) {
+                    return Err(self.here().error("comparisons do not chain; write AND or parentheses"));
+                }
+                self.comparison(left)?
+            }
+            None if (level <= Level::And && self.is_word("AND")) || (level == Level::Or && self.is_word("OR")) => {
+                operand.compared = false;
+                let is_and = self.is_word("AND");
+                self.skip();
+                let then = Then::Chain { is_and, all: vec![left.0], levels: left.1 };
+                Read::Open(then, if is_and { Level::Not } else { Level::And })
+            }
+            None => return Ok(Operator::End(left)),
+        };
+        Ok(Operator::Read(read))
+    }
+
+    /// What an operand was read for.
+    fn close(&mut self, then: Then, tree: Tree) -> Result<Read> {
+        let read = match then {
+            Then::Whole | Then::Plus => tree,
+            Then::Not => self.node(tree.1, tree.0.not())?,
+            Then::Negate => self.node(tree.1, -tree.0)?,
+            Then::Parenthesis => {
+                if *self.peek() == Token::Comma {
+                    return Err(self.unsupported("rows of several values are"));
+                }
+                self.expect(&Token::RParen)?;
+                self.casts(tree)?
+            }
+            Then::Cast { or_null } => {
+                self.expect_word("AS")?;
+                let to = self.type_name()?;
+                self.expect(&Token::RParen)?;
+                let cast = self.node(tree.1, Expr::Cast { value: Box::new(tree.0), to, or_null })?;
+                self.casts(cast)?
+            }
+            Then::Arithmetic(left, op) => self.node(left.1.max(tree.1), left.0.arithmetic(op, tree.0))?,
+            Then::Compare(left, op) => self.node(left.1.max(tree.1), left.0.compare(op, tree.0))?,
+            // A chain is one flat list.
+            Then::Chain { is_and, mut all, levels } => {
+                let levels = levels.max(tree.1);
+                all.push(tree.0);
+                if self.eat_word(if is_and { "AND" } else { "OR" }) {
+                    let level = if is_and { Level::Not } else { Level::And };
+                    return Ok(Read::Open(Then::Chain { is_and, all, levels }, level));
+                }
+                self.node(levels, if is_and { Expr::And(all) } else { Expr::Or(all) })?
+            }
+            Then::In { not, value, mut list, levels } => {
+                let levels = levels.max(tree.1);
+                list.push(tree.0);
+                if self.eat(&Token::Comma) {
+                    return Ok(Read::Open(Then::In { not, value, list, levels }, Level::Or));
+                }
+                self.expect(&Token::RParen)?;
+                let found = self.node(levels, value.0.is_in(list))?;
+                self.negated(not, found)?
+            }
+            Then::BetweenLow { not, value } => {
+                self.expect_word("AND")?;
+                return Ok(Read::Open(Then::BetweenHigh { not, value, low: tree }, Level::Sum));
+            }
+            Then::BetweenHigh { not, value, low } => {
+                let levels = value.1.max(low.1).max(tree.1);
+                let found = self.node(levels, value.0.between(low.0, tree.0))?;
+                self.negated(not, found)?
+            }
+            Then::Like { not, ignore_case, value } => {
+                let pattern = if self.eat_word("ESCAPE") { self.escaped(tree.0)? } else { tree.0 };
+                let (levels, value, pattern) = (value.1.max(tree.1), Box::new(value.0), Box::new(pattern));
+                let found = self.node(levels, Expr::Like { value, pattern, ignore_case })?;
+                self.negated(not, found)?
+            }
+        };
+        Ok(Read::Tree(read))
+    }
+
+    fn negated(&self, not: bool, found: Tree) -> Result<Tree> {
+        if not { self.node(found.1, found.0.not()) } else { Ok(found) }
     }
 
     fn binary(&self) -> Option<(Level, ArithmeticOp)> {
@@ -310,34 +428,33 @@ impl<'a> Parser<'a> {
     }
 
     /// What follows the left operand of a comparison.
-    fn comparison(&mut self, left: Tree) -> Result<Tree> {
+    fn comparison(&mut self, left: Tree) -> Result<Read> {
         if let Some(op) = self.compare_op() {
             self.skip();
             if ["ANY", "ALL", "SOME"].iter().any(|word| self.is_word(word)) {
                 return Err(self.unsupported("comparisons with ANY and ALL are"));
             }
-            let right = self.expr(Level::Sum)?;
-            return self.node(left.1.max(right.1), left.0.compare(op, right.0));
+            return Ok(Read::Open(Then::Compare(left, op), Level::Sum));
         }
         let not = self.eat_word("NOT");
-        let found = if self.eat_word("IN") {
-            self.in_list(left)?
-        } else if self.eat_word("BETWEEN") {
-            let low = self.expr(Level::Sum)?;
-            self.expect_word("AND")?;
-            let high = self.expr(Level::Sum)?;
-            self.node(left.1.max(low.1).max(high.1), left.0.between(low.0, high.0))?
-        } else {
-            let ignore_case = self.is_word("ILIKE");
-            self.skip();
-            let mut pattern = self.expr(Level::Sum)?;
-            if self.eat_word("ESCAPE") {
-                pattern.0 = self.escaped(pattern.0)?;
+        if self.eat_word("IN") {
+            self.expect(&Token::LParen)?;
+            if self.is_word("SELECT") || self.is_word("WITH") {
+                return Err(self.unsupported("subqueries are"));
             }
-            let (value, pattern, levels) = (Box::new(left.0), Box::new(pattern.0), left.1.max(pattern.1));
-            self.node(levels, Expr::Like { value, pattern, ignore_case })?
-        };
-        if not { self.node(found.1, found.0.not()) } else { Ok(found) }
+            if self.eat(&Token::RParen) {
+                let found = self.node(left.1, left.0.is_in([]))?;
+                return self.negated(not, found).map(Read::Tree);
+            }
+            let levels = left.1;
+            return Ok(Read::Open(Then::In { not, value: left, list: Vec::new(), levels }, Level::Or));
+        }
+        if self.eat_word("BETWEEN") {
+            return Ok(Read::Open(Then::BetweenLow { not, value: left }, Level::Sum));
+        }
+        let ignore_case = self.is_word("ILIKE");
+        self.skip();
+        Ok(Read::Open(Then::Like { not, ignore_case, value: left }, Level::Sum))
     }
 
     /// The pattern with our own escape, after the word ESCAPE.
@@ -359,33 +476,14 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn in_list(&mut self, left: Tree) -> Result<Tree> {
-        self.expect(&Token::LParen)?;
-        if self.is_word("SELECT") || self.is_word("WITH") {
-            return Err(self.unsupported("subqueries are"));
-        }
-        let (mut list, mut levels) = (Vec::new(), left.1);
-        while *self.peek() != Token::RParen || !list.is_empty() {
-            let item = self.expr(Level::Or)?;
-            levels = levels.max(item.1);
-            list.push(item.0);
-            if !self.eat(&Token::Comma) {
-                break;
-            }
-        }
-        self.expect(&Token::RParen)?;
-        self.node(levels, left.0.is_in(list))
-    }
-
     /// `IS [NOT] NULL | UNKNOWN | TRUE | FALSE | DISTINCT FROM x`
-    fn is(&mut self, left: Tree) -> Result<Tree> {
+    fn is(&mut self, left: Tree) -> Result<Read> {
         self.skip();
         let not = self.eat_word("NOT");
         if self.eat_word("DISTINCT") {
             self.expect_word("FROM")?;
-            let right = self.expr(Level::Sum)?;
             let op = if not { CompareOp::NotDistinct } else { CompareOp::Distinct };
-            return self.node(left.1.max(right.1), left.0.compare(op, right.0));
+            return Ok(Read::Open(Then::Compare(left, op), Level::Sum));
         }
         let found = if self.eat_word("NULL") || self.eat_word("UNKNOWN") {
             self.node(left.1, left.0.is_null())?
@@ -396,20 +494,19 @@ impl<'a> Parser<'a> {
         } else {
             return Err(self.expected("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM"));
         };
-        if not { self.node(found.1, found.0.not()) } else { Ok(found) }
+        self.negated(not, found).map(Read::Tree)
     }
 
-    /// An operand with the signs before it and the casts after it.
-    fn prefix(&mut self, level: Level) -> Result<Tree> {
+    /// A sign, the word NOT, or an operand with the casts after it.
+    fn prefix(&mut self, level: Level) -> Result<Read> {
         if self.is_word("NOT") && level <= Level::Not {
             self.skip();
-            let inner = self.expr(Level::Not)?;
-            return self.node(inner.1, inner.0.not());
+            return Ok(Read::Open(Then::Not, Level::Not));
         }
         match self.peek() {
             Token::Plus => {
                 self.skip();
-                self.expr(Level::Sign)
+                Ok(Read::Open(Then::Plus, Level::Sign))
             }
             Token::Minus => {
                 self.skip();
@@ -417,40 +514,37 @@ impl<'a> Parser<'a> {
                 let cast = *self.peek_after() == Token::DoubleColon;
                 match self.peek() {
                     Token::Number(..) if !cast => self.number("-"),
-                    _ => {
-                        let inner = self.expr(Level::Sign)?;
-                        self.node(inner.1, -inner.0)
-                    }
+                    _ => Ok(Read::Open(Then::Negate, Level::Sign)),
                 }
             }
-            _ => {
-                let mut value = self.operand()?;
-                while self.eat(&Token::DoubleColon) {
-                    let to = self.type_name()?;
-                    value = self.node(value.1, value.0.cast(to))?;
-                }
-                Ok(value)
-            }
+            _ => match self.operand()? {
+                Read::Tree(value) => self.casts(value).map(Read::Tree),
+                open => Ok(open),
+            },
         }
     }
 
-    fn operand(&mut self) -> Result<Tree> {
+    /// The casts after a value.
+    fn casts(&mut self, mut value: Tree) -> Result<Tree> {
+        while self.eat(&Token::DoubleColon) {
+            let to = self.type_name()?;
+            value = self.node(value.1, value.0.cast(to))?;
+        }
+        Ok(value)
+    }
+
+    fn operand(&mut self) -> Result<Read> {
         match self.peek() {
             Token::LParen => {
                 self.skip();
                 if self.is_word("SELECT") || self.is_word("WITH") {
                     return Err(self.unsupported("subqueries are"));
                 }
-                let inner = self.expr(Level::Or)?;
-                if *self.peek() == Token::Comma {
-                    return Err(self.unsupported("rows of several values are"));
-                }
-                self.expect(&Token::RParen)?;
-                Ok(inner)
+                Ok(Read::Open(Then::Parenthesis, Level::Or))
             }
             Token::Number(..) => self.number(""),
             Token::SingleQuotedString(_) => match self.take() {
-                Token::SingleQuotedString(text) => literal(Literal::Text(text)),
+                Token::SingleQuotedString(text) => Read::literal(Literal::Text(text)),
                 _ => Err(self.expected("a text")),
             },
             Token::HexStringLiteral(_) => self.bytes(),
@@ -464,7 +558,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A number with `sign` before it: whole, decimal with a point, float with an exponent.
-    fn number(&mut self, sign: &str) -> Result<Tree> {
+    fn number(&mut self, sign: &str) -> Result<Read> {
         let at = self.here();
         let Token::Number(digits, false) = self.take() else { return Err(at.error("a number has no suffix here")) };
         let text = format!("{sign}{digits}");
@@ -476,12 +570,12 @@ impl<'a> Parser<'a> {
             text.parse().ok().map(Literal::Integer)
         };
         match number {
-            Some(number) => literal(number),
+            Some(number) => Read::literal(number),
             None => Err(at.error(format!("the number {} is too large", shown(&text)))),
         }
     }
 
-    fn bytes(&mut self) -> Result<Tree> {
+    fn bytes(&mut self) -> Result<Read> {
         let at = self.here();
         let Token::HexStringLiteral(text) = self.take() else { return Err(at.error("bytes are expected")) };
         let pairs = text.as_bytes().chunks(2).map(|pair| {
@@ -489,23 +583,26 @@ impl<'a> Parser<'a> {
             u8::from_str_radix(pair, 16).ok()
         });
         match pairs.collect() {
-            Some(bytes) => literal(Literal::Binary(bytes)),
+            Some(bytes) => Read::literal(Literal::Binary(bytes)),
             None => Err(at.error("X'..' takes an even number of hexadecimal digits")),
         }
     }
 
     /// A column, a constant, a typed literal or a cast.
-    fn word(&mut self) -> Result<Tree> {
+    fn word(&mut self) -> Result<Read> {
         let at = self.here();
         let after = self.peek_after().clone();
         let Token::Word(word) = self.take() else { return Err(at.error("a word is expected")) };
         if word.quote_style.is_none() {
             let upper = word.value.to_ascii_uppercase();
             match upper.as_str() {
-                "TRUE" => return literal(Literal::Boolean(true)),
-                "FALSE" => return literal(Literal::Boolean(false)),
-                "NULL" => return literal(Literal::Null),
-                "CAST" | "TRY_CAST" if after == Token::LParen => return self.cast(upper == "TRY_CAST"),
+                "TRUE" => return Read::literal(Literal::Boolean(true)),
+                "FALSE" => return Read::literal(Literal::Boolean(false)),
+                "NULL" => return Read::literal(Literal::Null),
+                "CAST" | "TRY_CAST" if after == Token::LParen => {
+                    self.skip();
+                    return Ok(Read::Open(Then::Cast { or_null: upper == "TRY_CAST" }, Level::Or));
+                }
                 "CASE" => return Err(at.error("CASE is not part of this language (see docs/predicates.md)")),
                 "EXISTS" | "SELECT" => {
                     return Err(at.error("subqueries are not part of this language (see docs/predicates.md)"));
@@ -523,12 +620,12 @@ impl<'a> Parser<'a> {
         self.column(word, at)
     }
 
-    fn column(&mut self, first: Word, at: TextPosition) -> Result<Tree> {
+    fn column(&mut self, first: Word, at: TextPosition) -> Result<Read> {
         let side = [Side::Build, Side::Probe].into_iter().find(|side| match first.quote_style {
             None => side.to_string().eq_ignore_ascii_case(&first.value),
             Some(_) => side.to_string() == first.value,
         });
-        let column = |side, id, at| leaf(Expr::Column(ColumnRef { side, id, at: Some(at) }));
+        let column = |side, id, at| Read::Tree(leaf(Expr::Column(ColumnRef { side, id, at: Some(at) })));
         match (self.peek(), side) {
             (Token::Period, side) if side.is_some() || self.tables => {
                 self.skip();
@@ -567,7 +664,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `DATE '..'` and its like, after the word.
-    fn typed(&mut self, word: &str, at: &TextPosition) -> Result<Option<Tree>> {
+    fn typed(&mut self, word: &str, at: &TextPosition) -> Result<Option<Read>> {
         let start = self.next;
         let mut zoned = word == "TIMESTAMPTZ";
         if word == "TIMESTAMP" && (self.is_word("WITH") || self.is_word("WITHOUT")) {
@@ -617,19 +714,9 @@ impl<'a> Parser<'a> {
             _ => return Err(at.error(format!("{} takes no text after it", shown(word)))),
         };
         match value {
-            Some(value) => literal(value).map(Some),
+            Some(value) => Read::literal(value).map(Some),
             None => Err(at.error(format!("{} is no {word} within range; write {form}", shown(&text)))),
         }
-    }
-
-    /// `CAST(value AS type)`, after the word.
-    fn cast(&mut self, or_null: bool) -> Result<Tree> {
-        self.expect(&Token::LParen)?;
-        let value = self.expr(Level::Or)?;
-        self.expect_word("AS")?;
-        let to = self.type_name()?;
-        self.expect(&Token::RParen)?;
-        self.node(value.1, Expr::Cast { value: Box::new(value.0), to, or_null })
     }
 
     fn type_name(&mut self) -> Result<DataType> {
@@ -678,10 +765,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn literal(literal: Literal) -> Result<Tree> {
-    Ok(leaf(Expr::Literal(literal)))
-}
-
 fn leaf(expr: Expr) -> Tree {
     Tree(expr, 1)
 }
@@ -697,7 +780,7 @@ fn shown(text: &str) -> String {
 }
 
 /// `-12.50` or `125E-1`, exactly.
-fn decimal(text: &str) -> Option<Literal> {
+pub(super) fn decimal(text: &str) -> Option<Literal> {
     let (number, exponent) = match text.trim().split_once(['e', 'E']) {
         Some((number, exponent)) => (number, exponent.parse::<i16>().ok()?),
         None => (text.trim(), 0),

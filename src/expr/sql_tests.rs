@@ -216,6 +216,88 @@ fn hostile_texts_are_refused_or_read() {
     assert_eq!(parse(&deepest.to_string()), deepest);
 }
 
+/// B3: every condition that is accepted is read, bound, evaluated, written, copied, compared and dropped on a small stack; every
+/// other is refused there. Chains are flat however long.
+#[test]
+fn the_deepest_conditions_need_little_stack() {
+    const STACK: usize = 64 << 10;
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("s", DataType::Boolean, true),
+        Field::new("n", DataType::Int64, true),
+        Field::new("t", DataType::Utf8, true),
+    ]));
+    let columns = |predicate: &Predicate| -> Vec<arrow_array::ArrayRef> {
+        let column = |position: &usize| -> arrow_array::ArrayRef {
+            match position {
+                0 => Arc::new(arrow_array::BooleanArray::from(vec![Some(true), None])),
+                1 => Arc::new(arrow_array::Int64Array::from(vec![Some(1), None])),
+                _ => Arc::new(arrow_array::StringArray::from(vec![Some("1"), None])),
+            }
+        };
+        predicate.columns().iter().map(|(_, position)| column(position)).collect()
+    };
+    let shapes: Vec<(&str, &str, &str, &str)> = vec![
+        ("(", "s", ")", ""),
+        ("not (", "s", ")", ""),
+        ("not ", "s", "", ""),
+        ("(", "s", ") is true", ""),
+        ("(", "s", ") is null", ""),
+        ("s and (s or ", "s", ")", ""),
+        ("(", "s", " and s) or s", ""),
+        ("(", "s", ") = s", ""),
+        ("s is distinct from (", "s", ")", ""),
+        ("s in (", "s", ")", ""),
+        ("(", "s", ") in (s, true)", ""),
+        ("s between s and (", "s", ")", ""),
+        ("(", "s", ") between false and true", ""),
+        ("n - (", "n", ")", " = 0"),
+        ("-(", "n", ")", " = 0"),
+        ("", "n", " + 1", " = 0"),
+        ("", "n", " + n", " = 0"),
+        ("+", "n", "", " = 0"),
+        ("", "n", "::bigint", " = 0"),
+        ("cast(", "n", " as bigint)", " = 0"),
+        ("try_cast(", "t", " as varchar)", " = '1'"),
+        ("t like cast((", "t", ") is null as varchar)", ""),
+    ];
+    let work = move || {
+        for (open, inner, close, end) in shapes {
+            let mut accepted = 0;
+            for levels in (1..=140).chain([1_000, 100_000]) {
+                let text = format!("{}{inner}{}{end}", open.repeat(levels), close.repeat(levels));
+                let read = match Expr::parse_sql(&text) {
+                    Ok(read) => read,
+                    Err(Error::Plan(message)) => {
+                        assert!(message.contains("nested deeper than 128 levels") || text.len() > 1 << 20, "{message}");
+                        continue;
+                    }
+                    Err(other) => panic!("{other:?}"),
+                };
+                accepted += 1;
+                assert!(read.depth() <= MAX_DEPTH);
+                let written = read.to_string();
+                assert!(Expr::parse_sql(&written).is_ok_and(|again| again == read));
+                let none = Arc::new(Schema::empty());
+                let predicate = read.clone().bind(&schema, &none).unwrap();
+                assert_eq!(predicate.evaluate(&columns(&predicate), 2).unwrap().len(), 2);
+                drop((read, predicate));
+            }
+            assert!(accepted >= 40, "{open}: {accepted}");
+        }
+        for word in ["and", "or"] {
+            let text = format!("s{}", format!(" {word} s").repeat(100_000));
+            let read = Expr::parse_sql(&text).unwrap();
+            let predicate = read.bind(&schema, &Arc::new(Schema::empty())).unwrap();
+            assert_eq!(
+                predicate.evaluate(&columns(&predicate), 2).unwrap().iter().collect::<Vec<_>>(),
+                [Some(true), None]
+            );
+            assert_eq!(read.to_string().len(), text.len());
+        }
+    };
+    std::thread::Builder::new().stack_size(STACK).spawn(work).unwrap().join().unwrap();
+}
+
 fn literal() -> impl Strategy<Value = Literal> {
     use Literal::*;
     let unit = || {

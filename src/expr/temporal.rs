@@ -6,7 +6,7 @@ use std::fmt::{self, Formatter};
 
 use arrow_schema::TimeUnit;
 
-use super::kind::unit_scale;
+use super::kind::{offset_zone, unit_scale};
 use super::literal::Literal;
 
 const DAY: i128 = 86_400;
@@ -154,10 +154,14 @@ fn time_prefix(text: &str) -> Option<(i128, TimeUnit, &str)> {
     Some((seconds * 10i128.pow(wanted) + value * 10i128.pow(wanted - given as u32), unit, rest))
 }
 
-/// `2024-02-29`
+/// `2024-02-29`, or a timestamp, whose date it is; of UTC where it has an offset.
 pub(super) fn parse_date(text: &str) -> Option<Literal> {
-    let (days, rest) = date_prefix(text.trim())?;
-    rest.is_empty().then(|| i32::try_from(days).ok().map(Literal::Date))?
+    let (mut days, rest) = date_prefix(text.trim())?;
+    if !rest.is_empty() {
+        let Literal::Timestamp { value, unit, .. } = parse_timestamp(text)? else { return None };
+        days = i128::from(value).div_euclid(DAY * 10i128.pow(unit_scale(unit) as u32));
+    }
+    i32::try_from(days).ok().map(Literal::Date)
 }
 
 /// `13:45`, `13:45:30.123456`
@@ -192,6 +196,14 @@ pub(super) fn parse_timestamp(text: &str) -> Option<Literal> {
     };
     let value = i64::try_from((days * DAY - offset) * one + value).ok()?;
     Some(Literal::Timestamp { value, unit, zone })
+}
+
+/// Seconds of a zone that is an offset or a name of UTC.
+pub(super) fn offset_of(zone: &str) -> Option<i128> {
+    match offset_prefix(&offset_zone(zone))? {
+        (offset, "") => Some(offset),
+        _ => None,
+    }
 }
 
 /// `Z`, ` UTC`, `+02`, `+0200` or `+02:00` in seconds; then what follows.

@@ -427,6 +427,39 @@ proptest! {
     }
 }
 
+/// B3: beside every type each constant is the same to `=`, to `IN` and to `BETWEEN`, also where it is refused.
+#[test]
+fn lists_and_ranges_take_constants_as_comparisons_do() {
+    let types = all_types();
+    let half = DataType::Float16;
+    let halves = families()[1][0].1.clone();
+    for (data_type, pool) in types.iter().map(|(_, t, pool)| (t.clone(), pool.clone())).chain([(half, halves)]) {
+        let values: Vec<Option<Plain>> = pool.iter().copied().map(Some).chain([None]).collect();
+        let a = match data_type {
+            DataType::Float16 => cast(&column(&DataType::Float32, &values), &data_type).unwrap(),
+            _ => column(&data_type, &values),
+        };
+        let decimal = |value: i64, scale| lit(Literal::Decimal { value: i256::from(value), scale });
+        let others = [lit(300), lit(i128::MAX), lit(1e300), decimal(1, 1), decimal(1, 40), lit(None::<bool>)];
+        let constants = types.iter().flat_map(|(.., pool)| pool.iter().map(|v| lit(literal(*v)))).chain(others);
+        for constant in constants {
+            let test = |expr: Expr| match run(expr, a.clone(), a.clone()) {
+                Ok(found) => Some(found),
+                Err(Error::Plan(_)) => None,
+                Err(other) => panic!("{other}"),
+            };
+            let x = || build("a");
+            let equal = test(x().eq(constant.clone()));
+            assert_eq!(test(x().is_in([constant.clone()])), equal, "{data_type} IN ({constant})");
+            assert_eq!(test(constant.clone().is_in([x()])), equal, "{constant} IN a {data_type}");
+            let between = test(x().between(constant.clone(), constant.clone()));
+            assert_eq!(between, equal, "{data_type} BETWEEN {constant}");
+            let unequal = equal.map(|all| all.into_iter().map(|v| v.map(|v| !v)).collect::<Vec<_>>());
+            assert_eq!(test(x().is_in([constant.clone()]).not()), unequal, "{data_type} NOT IN ({constant})");
+        }
+    }
+}
+
 fn schema(fields: &[(&str, DataType)]) -> SchemaRef {
     Arc::new(Schema::new(fields.iter().map(|(name, t)| Field::new(*name, t.clone(), true)).collect::<Vec<_>>()))
 }

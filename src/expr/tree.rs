@@ -316,7 +316,22 @@ impl Expr {
 
     /// Levels of the tree; a column or literal has 1.
     pub fn depth(&self) -> usize {
-        1 + self.children().into_iter().map(Expr::depth).max().unwrap_or(0)
+        let (mut deepest, mut todo) = (0, vec![(self, 1)]);
+        while let Some((expr, levels)) = todo.pop() {
+            deepest = deepest.max(levels);
+            todo.extend(expr.children().into_iter().map(|child| (child, levels + 1)));
+        }
+        deepest
+    }
+
+    /// The expression and all below it, parents first, left to right. A list and no calls, so that depth costs no stack.
+    fn walk(&self) -> impl Iterator<Item = &Expr> {
+        let mut todo = vec![self];
+        std::iter::from_fn(move || {
+            let expr = todo.pop()?;
+            todo.extend(expr.children().into_iter().rev());
+            Some(expr)
+        })
     }
 
     /// The direct operands, left to right.
@@ -337,19 +352,28 @@ impl Expr {
         }
     }
 
+    /// A column of `side` that is named by its position.
+    pub(crate) fn position_on(&self, side: Side) -> Option<&ColumnRef> {
+        match self {
+            Expr::Column(column) if column.side.is_none_or(|of| of == side) => {
+                matches!(column.id, ColumnId::Position(_)).then_some(column)
+            }
+            other => other.children().into_iter().find_map(|child| child.position_on(side)),
+        }
+    }
+
     /// Whether some column is named by its position, which changes where columns are left out.
     #[cfg(feature = "python")]
     pub(crate) fn has_positions(&self) -> bool {
-        matches!(self, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. }))
-            || self.children().into_iter().any(Expr::has_positions)
+        self.walk().any(|expr| matches!(expr, Expr::Column(ColumnRef { id: ColumnId::Position(_), .. })))
     }
 
     /// Where an SQL text has the first of its columns.
     pub(super) fn at(&self) -> Option<&TextPosition> {
-        match self {
+        self.walk().find_map(|expr| match expr {
             Expr::Column(column) => column.at.as_ref(),
-            other => other.children().into_iter().find_map(Expr::at),
-        }
+            _ => None,
+        })
     }
 }
 

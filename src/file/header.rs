@@ -78,6 +78,9 @@ pub(super) fn padded(length: u64) -> u64 {
 }
 
 impl Header {
+    /// Most bytes of a header.
+    pub(super) const MAX_HEADER: usize = FIXED + MAX_SECTIONS * ENTRY;
+
     /// Bytes of a header of so many sections, padding included.
     pub(super) fn size(sections: usize) -> u64 {
         padded((FIXED + sections * ENTRY) as u64)
@@ -118,6 +121,15 @@ impl Header {
     /// [`Error::Execution`] for another file, a cut or a damaged one; [`Error::NotSupported`] for one of another version
     /// or byte order.
     pub(super) fn decode(file: &[u8]) -> Result<Self> {
+        Self::decode_start(file, file.len() as u64)
+    }
+
+    /// The header of a file of `length` bytes that begins with `file`: with at least [`MAX_HEADER`](Self::MAX_HEADER) of them,
+    /// or all.
+    ///
+    /// # Errors
+    /// As of [`decode`](Self::decode).
+    pub(super) fn decode_start(file: &[u8], length_of_file: u64) -> Result<Self> {
         if file.len() < FIXED || file[..8] != MAGIC {
             return Err(damaged(match file.len() {
                 0 => "it is empty",
@@ -137,10 +149,10 @@ impl Header {
         if u32_at(12) != u32::from_le_bytes(BYTE_ORDER.to_ne_bytes()) {
             return not_supported!("it was saved on a machine of another byte order; save the build on this one");
         }
-        if u64_at(16) != file.len() as u64 {
+        if u64_at(16) != length_of_file {
             return Err(damaged(&format!(
                 "it has {} bytes and {} were written: it was cut or grew",
-                file.len(),
+                length_of_file,
                 u64_at(16)
             )));
         }
@@ -161,14 +173,14 @@ impl Header {
         for at in (0..count).map(|i| FIXED + i * ENTRY) {
             let (offset, length) = (u64_at(at + 8), u64_at(at + 16));
             let kind = Kind::of_code(u32_at(at)).ok_or_else(|| damaged("it has a section of an unknown kind"))?;
-            let end = offset.checked_add(length).filter(|&end| end <= file.len() as u64);
+            let end = offset.checked_add(length).filter(|&end| end <= length_of_file);
             if offset != expected || end.is_none() || sections.iter().any(|section| section.kind == kind) {
                 return Err(damaged("a section of it is out of place"));
             }
             expected = padded(offset + length);
             sections.push(Section { kind, checksum: u32_at(at + 4), offset, length });
         }
-        if expected != file.len() as u64 {
+        if expected != length_of_file {
             return Err(damaged("its sections are not the whole of it"));
         }
         Ok(Self {
@@ -186,5 +198,5 @@ impl Header {
 
 /// An error whose text goes on from the name of the file.
 pub(super) fn damaged(what: &str) -> Error {
-    Error::Execution(what.to_owned())
+    Error::Damaged(what.to_owned())
 }

@@ -1,23 +1,28 @@
-//! Files in memory, each once per process.
+//! Files in memory: mapped, each once per process, or copied.
 
 use std::fmt;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use arrow_buffer::Buffer;
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
+use super::header::damaged;
+use super::write::{PIECE, failed};
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
 
-/// A mapped file. It stays mapped as long as a buffer of it lives.
+/// A mapped file, or a copy of one. It stays mapped as long as a buffer of it lives.
 pub(crate) struct Mapped {
     map: Mmap,
+    /// A copy, which nobody else has.
+    private: bool,
     /// One per pool that was asked to pay for it.
     charges: Mutex<Vec<Weak<Reservation>>>,
     /// The builds of it that nobody pays for, by path and whether they are verified.
@@ -60,7 +65,33 @@ impl Mapped {
         // SAFETY: read-only. That nobody changes or cuts the file in place while it is mapped is what `open` asks of its
         // callers; `save` never does.
         let map = unsafe { Mmap::map(file)? };
-        Ok(Arc::new(Self { map, charges: Mutex::default(), builds: Mutex::default() }))
+        Ok(Self::with(map, false))
+    }
+
+    /// Copies `file` into memory of this process, where nothing that happens to the file reaches it. Read, never mapped: a
+    /// file that is cut meanwhile is an error then.
+    pub(super) fn copy_of(mut file: &File, len: usize, cancel: &Cancel) -> Result<Arc<Self>> {
+        let mut map = MmapMut::map_anon(len).map_err(failed)?;
+        // A hint: large indexes are probed at random.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage);
+        for piece in map.chunks_mut(PIECE) {
+            cancel.check()?;
+            file.read_exact(piece).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => damaged("it was cut while it was read"),
+                _ => failed(error),
+            })?;
+        }
+        Ok(Self::with(map.make_read_only().map_err(failed)?, true))
+    }
+
+    fn with(map: Mmap, private: bool) -> Arc<Self> {
+        Arc::new(Self { map, private, charges: Mutex::default(), builds: Mutex::default() })
+    }
+
+    /// Whether this is memory of this process alone.
+    pub(crate) fn is_private(&self) -> bool {
+        self.private
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -15,5 +15,7 @@ mod write;
 
 pub(crate) use mapping::Mapped;
 pub use open::{OpenOptions, SavedInfo};
+#[cfg(feature = "python")]
+pub(crate) use save::FileError;
 pub use save::SaveOptions;
 pub use share::SharedBuild;

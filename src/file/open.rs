@@ -2,12 +2,12 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Schema};
 
 use super::header::{ALIGN, Header, Kind, Section, VERSION, damaged, padded};
@@ -15,13 +15,14 @@ use super::mapping::Mapped;
 use super::meta::Meta;
 use super::rows::StoredRows;
 use super::save::{io_error, name};
-use super::write::failed;
+use super::write::{PIECE, failed};
+use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::columns::Column;
 use crate::columns::{coerce, key_type};
 use crate::error::Result;
 use crate::index::{IndexKind, Indexed, Part, StoredIndex};
-use crate::memory::Pool;
+use crate::memory::{Pool, Reservation};
 use crate::prepare::{BuildSpec, MappedBuild, Membership, PreparedBuild};
 
 /// Choices of [`PreparedBuild::open`].
@@ -31,13 +32,19 @@ pub struct OpenOptions {
     /// whatever the size: the index is read with bounds checks only, and each column is checked by its first user.
     /// Default true.
     pub verify: bool,
-    /// Pays for the mapped bytes, once per process however often the file is opened with it. By default nobody does.
+    /// Pays for the mapped bytes, once per process however often the file is opened with it, or for the copy that `memory`
+    /// asks for. By default nobody does.
     pub pool: Option<Arc<dyn Pool>>,
+    /// Copies the file into memory of this process instead of mapping it: whatever happens to the file later does no harm,
+    /// and nothing is shared. Default false.
+    pub memory: bool,
+    /// Asks opening to stop.
+    pub cancel: Cancel,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { verify: true, pool: None }
+        Self { verify: true, pool: None, memory: false, cancel: Cancel::default() }
     }
 }
 
@@ -47,28 +54,32 @@ impl PreparedBuild {
     /// Maps the build that [`save`](Self::save) wrote: nothing is parsed, copied or rebuilt, and all processes of a host
     /// share one copy.
     ///
-    /// The bytes are trusted to stay as they are while the build lives: never write to a saved file or cut it in place,
-    /// save anew instead.
+    /// A mapped file is trusted to stay as it is while the build lives: never write to it or cut it in place, as `cp` over it
+    /// does; [`save`](Self::save) replaces it. Where that cannot be promised, [`OpenOptions::memory`] makes a copy.
     ///
     /// # Errors
     /// [`Execution`](crate::Error::Execution) for a damaged or foreign file,
     /// [`NotSupported`](crate::Error::NotSupported) for one of another version, [`External`](crate::Error::External) with
-    /// the [`io::Error`] of the file system, [`ResourcesExhausted`](crate::Error::ResourcesExhausted) from the pool.
+    /// the [`io::Error`] of the file system, [`ResourcesExhausted`](crate::Error::ResourcesExhausted) from the pool,
+    /// [`Cancelled`](crate::Error::Cancelled).
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Arc<Self>> {
         let path = path.as_ref();
-        let mapped = open_file(path).and_then(|file| Mapped::of(&file));
-        let mapped = mapped.map_err(|error| io_error(OPEN, path, error))?;
+        let file = open_file(path).map_err(|error| io_error(OPEN, path, error))?;
         // Found again from any directory that the process changes to.
         let absolute = std::path::absolute(path).map_err(|error| io_error(OPEN, path, error))?;
+        if options.memory {
+            return open_copy(&file, absolute, options).map(Arc::new).map_err(|error| name(error, OPEN, path));
+        }
+        let mapped = Mapped::of(&file).map_err(|error| io_error(OPEN, path, error))?;
         // Tasks that each open what they were sent share one build while it lives. Who pays gets a build of his own.
         if options.pool.is_none()
             && let Some(build) = mapped.opened(&absolute, options.verify)
         {
             return Ok(build);
         }
-        let build =
-            open_mapped(Arc::clone(&mapped), Some(absolute), options).map_err(|error| name(error, OPEN, path))?;
-        let build = Arc::new(build);
+        let charge = options.pool.as_ref().map(|pool| mapped.charge(pool)).transpose()?;
+        let build = open_mapped(Arc::clone(&mapped), Some(absolute), charge, options);
+        let build = Arc::new(build.map_err(|error| name(error, OPEN, path))?);
         if options.pool.is_none() {
             mapped.remember(&build);
         }
@@ -76,31 +87,58 @@ impl PreparedBuild {
     }
 }
 
+fn open_copy(mut file: &File, path: PathBuf, options: &OpenOptions) -> Result<PreparedBuild> {
+    let length = file.metadata().map_err(failed)?.len();
+    // What is no saved build is not copied first.
+    let mut start = Vec::new();
+    file.take(Header::MAX_HEADER as u64).read_to_end(&mut start).map_err(failed)?;
+    Header::decode_start(&start, length)?;
+    file.rewind().map_err(failed)?;
+    let len = usize::try_from(length).unwrap_or(usize::MAX);
+    let mut charge = options.pool.as_ref().map(|pool| Reservation::new(pool, "copy of a saved build"));
+    if let Some(charge) = &mut charge {
+        charge.try_grow(len)?;
+    }
+    let copy = Mapped::copy_of(file, len, &options.cancel)?;
+    open_mapped(copy, Some(path), charge.map(Arc::new), options)
+}
+
 /// Opens a regular file. Others may block, or have no length.
-fn open_file(path: &Path) -> io::Result<File> {
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
     let regular = |data: fs::Metadata| match (data.is_file(), data.is_dir()) {
         (true, _) => Ok(()),
         (_, true) => Err(io::ErrorKind::IsADirectory.into()),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
     };
     regular(fs::metadata(path)?)?;
-    let file = File::open(path)?;
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    // Something else may have taken the name meanwhile.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path)?;
     regular(file.metadata()?)?;
     Ok(file)
 }
 
-/// Makes a build of a file of this process, which may have no name.
-pub(super) fn open_mapped(mapped: Arc<Mapped>, path: Option<PathBuf>, options: &OpenOptions) -> Result<PreparedBuild> {
+/// Makes a build of a file of this process, which may have no name; `charge` pays for its bytes.
+pub(super) fn open_mapped(
+    mapped: Arc<Mapped>,
+    path: Option<PathBuf>,
+    charge: Option<Arc<Reservation>>,
+    options: &OpenOptions,
+) -> Result<PreparedBuild> {
+    let cancel = &options.cancel;
     let header = Header::decode(mapped.bytes())?;
     if options.verify {
-        check_sums(&header, mapped.bytes())?;
+        check_sums(&header, mapped.bytes(), cancel)?;
     }
     let stored = Stored { mapped, header };
     let meta = stored.meta()?;
     let rows = stored.rows(Kind::Rows)?;
     check_schema(meta.spec.schema(), rows.schema())?;
     let columns = match options.verify {
-        true => rows.batch(meta.rows)?.columns().iter().map(|column| Column::from(Arc::clone(column))).collect(),
+        true => rows.columns(meta.rows, cancel)?.into_iter().map(Column::from).collect(),
         false => (0..rows.schema().fields().len()).map(|column| later(&rows, column, meta.rows)).collect::<Vec<_>>(),
     };
     let types: Vec<DataType> =
@@ -109,7 +147,7 @@ pub(super) fn open_mapped(mapped: Arc<Mapped>, path: Option<PathBuf>, options: &
         let nulls_equal: Vec<bool> = meta.spec.null_equality().iter().map(|nulls| nulls.nulls_equal()).collect();
         let column = stored.key_column(&meta, &columns, &types, options.verify)?;
         let indexed = Indexed { types: &types, nulls_equal: &nulls_equal, rows: meta.rows, column };
-        stored.index(&meta).restore(&indexed, options.verify)?
+        stored.index(&meta).restore(&indexed, options.verify.then_some(cancel))?
     };
     if options.verify {
         let key = |key: usize| columns[meta.spec.keys()[key]].get();
@@ -133,7 +171,6 @@ pub(super) fn open_mapped(mapped: Arc<Mapped>, path: Option<PathBuf>, options: &
         }
         false => Membership::Map,
     };
-    let charge = options.pool.as_ref().map(|pool| stored.mapped.charge(pool)).transpose()?;
     Ok(PreparedBuild::from_file(MappedBuild {
         fingerprint: stored.header.fingerprint,
         rows_bytes: stored.size(Kind::Rows),
@@ -154,8 +191,9 @@ pub(super) fn open_mapped(mapped: Arc<Mapped>, path: Option<PathBuf>, options: &
 }
 
 /// Opens a file that was just written, and forgets it.
-pub(super) fn verify_file(file: &File) -> Result<()> {
-    open_mapped(Mapped::new(file).map_err(failed)?, None, &OpenOptions::default()).map(drop)
+pub(super) fn verify_file(file: &File, cancel: &Cancel) -> Result<()> {
+    let options = OpenOptions { cancel: cancel.clone(), ..OpenOptions::default() };
+    open_mapped(Mapped::new(file).map_err(failed)?, None, None, &options).map(drop)
 }
 
 fn later(rows: &Arc<StoredRows>, column: usize, len: usize) -> Column {
@@ -163,10 +201,15 @@ fn later(rows: &Arc<StoredRows>, column: usize, len: usize) -> Column {
     Column::later(move || rows.column(column, len))
 }
 
-fn check_sums(header: &Header, file: &[u8]) -> Result<()> {
+fn check_sums(header: &Header, file: &[u8], cancel: &Cancel) -> Result<()> {
     for section in &header.sections {
         let (start, end) = (section.offset as usize, (section.offset + section.length) as usize);
-        if crc32fast::hash(&file[start..end]) != section.checksum {
+        let mut checksum = crc32fast::Hasher::new();
+        for piece in file[start..end].chunks(PIECE) {
+            cancel.check()?;
+            checksum.update(piece);
+        }
+        if checksum.finalize() != section.checksum {
             return Err(damaged(&format!("the checksum of its section {:?} is wrong", section.kind)));
         }
         if file[end..padded(end as u64) as usize].iter().any(|&byte| byte != 0) {
@@ -260,8 +303,8 @@ impl Stored {
 
     fn bounds(&self, types: &[DataType]) -> Result<Vec<Option<Bounds>>> {
         let stored = self.rows(Kind::Bounds)?;
-        let batch = stored.batch(2)?;
-        if batch.num_columns() != types.len() {
+        let columns = stored.columns(2, &Cancel::default())?;
+        if columns.len() != types.len() {
             return Err(damaged("it has bounds of other keys"));
         }
         let one = |(column, data_type): (&ArrayRef, &DataType)| match column.data_type() {
@@ -271,7 +314,7 @@ impl Stored {
             }
             found => Err(damaged(&format!("it has bounds of type {found} for a key of type {data_type}"))),
         };
-        RecordBatch::columns(&batch).iter().zip(types).map(one).collect()
+        columns.iter().zip(types).map(one).collect()
     }
 }
 

@@ -1,12 +1,16 @@
 //! Rows as a complete Arrow IPC file of one batch, uncompressed, every buffer at a multiple of 64 bytes; and back in
 //! place. Such a file is a section of ours, so any Arrow library reads the rows of a saved build.
 
+use std::collections::HashMap;
+use std::fmt::Display;
 use std::io::Write;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{ArrayRef, GenericStringArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, GenericStringArray, OffsetSizeTrait, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::try_fb_to_schema;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
@@ -15,6 +19,8 @@ use arrow_ipc::{Block, MetadataVersion, root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, DataType, FieldRef, Schema, SchemaRef};
 
 use super::header::{ALIGN, damaged};
+use super::write::{PIECE, failed};
+use crate::cancel::Cancel;
 use crate::columns::is_sound;
 use crate::error::{Error, Result, not_supported};
 
@@ -32,7 +38,7 @@ pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
     }));
     match written {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(ArrowError::IoError(_, error))) => Err(Error::External(Box::new(error))),
+        Ok(Err(ArrowError::IoError(_, error))) => Err(failed(error)),
         Ok(Err(error)) => not_supported!("Arrow IPC does not carry these rows, so they are not saved: {error}"),
         Err(_) => not_supported!("Arrow IPC does not carry these rows, so they are not saved"),
     }
@@ -43,9 +49,16 @@ pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
 pub(super) struct StoredRows {
     data: Buffer,
     schema: SchemaRef,
+    /// The schema with binary for text, which is laid out alike; that it is text is checked here.
+    binary: SchemaRef,
+    /// For each column the dictionaries in it, as positions in `dictionaries`.
+    dictionaries_of: Vec<Vec<usize>>,
     dictionaries: Vec<Block>,
     batch: Block,
 }
+
+/// Values that are decoded at once while a whole file is checked.
+const VALUES: usize = 1 << 20;
 
 impl StoredRows {
     /// Reads footer and message headers.
@@ -64,19 +77,35 @@ impl StoredRows {
             read_footer_length(std::array::from_fn(|i| data[trailer + i])).map_err(|_| unreadable("footer"))?;
         let start = trailer.checked_sub(length).ok_or_else(|| unreadable("footer"))?;
         let footer = root_as_footer(&data[start..trailer]).map_err(|_| unreadable("footer"))?;
-        let schema = footer.schema().and_then(|schema| try_fb_to_schema(schema).ok());
+        let stored = footer.schema().ok_or_else(|| unreadable("schema"))?;
+        let schema = try_fb_to_schema(stored).ok();
         let schema = schema.filter(|schema: &Schema| schema.fields().iter().all(|field| is_sound(field.data_type())));
         let schema = schema.ok_or_else(|| unreadable("schema"))?;
         let dictionaries: Vec<Block> = footer.dictionaries().into_iter().flatten().copied().collect();
         let batches: Vec<Block> = footer.recordBatches().into_iter().flatten().copied().collect();
         let [batch] = batches[..] else { return Err(unreadable("batch")) };
-        let this = Self { data, schema: Arc::new(schema), dictionaries, batch };
-        this.dictionaries.iter().chain([&this.batch]).try_for_each(|block| this.check(block))?;
+        let ids_in = |field| {
+            let mut ids = Vec::new();
+            dictionary_ids(field, &mut ids);
+            ids
+        };
+        let ids_of: Vec<Vec<i64>> = stored.fields().into_iter().flatten().map(ids_in).collect();
+        let binary = Arc::new(as_binary(&schema));
+        let mut this =
+            Self { data, schema: Arc::new(schema), binary, dictionaries_of: Vec::new(), dictionaries, batch };
+        let ids = this.dictionaries.iter().map(|block| this.check(block)).collect::<Result<Vec<_>>>()?;
+        this.check(&batch)?;
+        let mut of_id: HashMap<i64, Vec<usize>> = HashMap::new();
+        for (i, id) in ids.into_iter().enumerate() {
+            of_id.entry(id.ok_or_else(|| unreadable("dictionary"))?).or_default().push(i);
+        }
+        let at = |ids: Vec<i64>| ids.iter().filter_map(|id| of_id.get(id)).flatten().copied().collect();
+        this.dictionaries_of = ids_of.into_iter().map(at).collect();
         Ok(this)
     }
 
-    /// A message and its body that lie in the file, and buffers that lie in the body.
-    fn check(&self, block: &Block) -> Result<()> {
+    /// Finds a message and its body that lie in the file, and buffers that lie in the body. The id of a dictionary.
+    fn check(&self, block: &Block) -> Result<Option<i64>> {
         let bytes = self.block(block).ok_or_else(|| unreadable("block"))?;
         let length = |length: i64| usize::try_from(length).ok();
         let (metadata, body) = (block.metaDataLength() as usize, block.bodyLength());
@@ -92,7 +121,10 @@ impl StoredRows {
         });
         let nodes = batch.nodes().into_iter().flatten();
         let counted = nodes.into_iter().all(|node| 0 <= node.null_count() && node.null_count() <= node.length());
-        if inside && counted && batch.length() >= 0 { Ok(()) } else { Err(unreadable("buffer")) }
+        match inside && counted && batch.length() >= 0 {
+            true => Ok(dictionary.map(|dictionary| dictionary.id())),
+            false => Err(unreadable("buffer")),
+        }
     }
 
     fn block(&self, block: &Block) -> Option<Buffer> {
@@ -113,58 +145,78 @@ impl StoredRows {
     /// # Errors
     /// [`Error::Execution`] for a column that is not valid, or does not have `rows` rows.
     pub(super) fn column(&self, column: usize, rows: usize) -> Result<ArrayRef> {
-        let batch = self.decode(Some(column), rows)?;
-        Ok(Arc::clone(batch.column(0)))
+        let mut columns = self.decode(column..column + 1, rows, &Cancel::default())?;
+        columns.pop().ok_or_else(|| unreadable("column"))
     }
 
     /// All columns, as [`column`](Self::column) gives one.
     ///
     /// # Errors
-    /// As of [`column`](Self::column).
-    pub(super) fn batch(&self, rows: usize) -> Result<RecordBatch> {
-        self.decode(None, rows)
+    /// As of [`column`](Self::column), and [`Error::Cancelled`].
+    pub(super) fn columns(&self, rows: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
+        // Arrow's own checks do not look at a cancel signal: large columns are decoded one by one, and small ones together,
+        // since each time all fields are passed over.
+        let (all, at_once) = (self.schema.fields().len(), (VALUES / rows.max(1)).max(1));
+        let mut columns = Vec::with_capacity(all);
+        // Also of no columns the rows are counted.
+        for start in (0..all.max(1)).step_by(at_once) {
+            cancel.check()?;
+            columns.extend(self.decode(start..all.min(start + at_once), rows, cancel)?);
+        }
+        Ok(columns)
     }
 
-    fn decode(&self, column: Option<usize>, rows: usize) -> Result<RecordBatch> {
+    fn decode(&self, columns: Range<usize>, rows: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
         // What arrow-ipc panics on is damage too.
-        let decoded = catch_unwind(AssertUnwindSafe(|| self.try_decode(column)));
-        let of = column.map_or_else(String::new, |column| format!("column {:?}: ", self.schema.field(column).name()));
+        let decoded = catch_unwind(AssertUnwindSafe(|| self.try_decode(columns.clone())));
+        let names = &self.schema.fields()[columns.clone()];
+        let of = |names: &[FieldRef]| match names {
+            [field] => format!("column {:?}: ", field.name()),
+            _ => String::new(),
+        };
+        let invalid = |of: &str, error: &dyn Display| damaged(&format!("its rows are not valid: {of}{error}"));
         match decoded.unwrap_or_else(|_| Err(ArrowError::IpcError("not readable".to_owned()))) {
-            Ok(batch) if batch.num_rows() == rows => Ok(batch),
+            Ok(batch) if batch.num_rows() == rows => {
+                let text = |(field, column): (&FieldRef, &ArrayRef)| {
+                    let array = match field.data_type() {
+                        DataType::Utf8 => text::<i32>(column, cancel)?,
+                        DataType::LargeUtf8 => text::<i64>(column, cancel)?,
+                        _ => Some(Arc::clone(column)),
+                    };
+                    array.ok_or_else(|| invalid(&of(slice::from_ref(field)), &"a value of it is not UTF-8"))
+                };
+                names.iter().zip(batch.columns()).map(text).collect()
+            }
             Ok(batch) => Err(damaged(&format!("it has {} rows, and {rows} were saved", batch.num_rows()))),
-            Err(error) => Err(damaged(&format!("its rows are not valid: {of}{error}"))),
+            Err(error) => Err(invalid(&of(names), &error)),
         }
     }
 
-    fn try_decode(&self, column: Option<usize>) -> std::result::Result<RecordBatch, ArrowError> {
+    /// These columns, text as binary.
+    fn try_decode(&self, columns: Range<usize>) -> std::result::Result<RecordBatch, ArrowError> {
         let block = |block| self.block(block).ok_or_else(|| ArrowError::IpcError("a block is cut".to_owned()));
-        // Text is laid out as binary; that it is text is checked below.
-        let decoder = FileDecoder::new(Arc::new(as_binary(&self.schema)), MetadataVersion::V5);
+        let decoder = FileDecoder::new(Arc::clone(&self.binary), MetadataVersion::V5);
         let mut decoder = decoder.with_require_alignment(true);
-        let mut fields = self.schema.fields().iter().enumerate();
-        if fields.any(|(i, field)| column.is_none_or(|column| column == i) && has_dictionary(field.data_type())) {
-            for dictionary in &self.dictionaries {
-                decoder.read_dictionary(dictionary, &block(dictionary)?)?;
-            }
+        let mut dictionaries: Vec<usize> = self.dictionaries_of[columns.clone()].iter().flatten().copied().collect();
+        dictionaries.sort_unstable();
+        dictionaries.dedup();
+        for dictionary in dictionaries {
+            let dictionary = &self.dictionaries[dictionary];
+            decoder.read_dictionary(dictionary, &block(dictionary)?)?;
         }
-        if let Some(column) = column {
-            decoder = decoder.with_projection(vec![column]);
+        // Each field is looked for in a projection.
+        if columns.len() < self.schema.fields().len() {
+            decoder = decoder.with_projection(columns.collect());
         }
         let batch = decoder.read_record_batch(&self.batch, &block(&self.batch)?)?;
-        let batch = batch.ok_or_else(|| ArrowError::IpcError("no batch".to_owned()))?;
-        let schema = match column {
-            Some(column) => Arc::new(self.schema.project(&[column])?),
-            None => Arc::clone(&self.schema),
-        };
-        let columns = schema.fields().iter().zip(batch.columns()).map(|(field, column)| match field.data_type() {
-            DataType::Utf8 => text::<i32>(column),
-            DataType::LargeUtf8 => text::<i64>(column),
-            _ => Ok(Arc::clone(column)),
-        });
-        let columns = columns.collect::<std::result::Result<_, _>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(schema, columns, &options)
+        batch.ok_or_else(|| ArrowError::IpcError("no batch".to_owned()))
     }
+}
+
+/// The dictionaries of a field and of those in it.
+fn dictionary_ids(field: arrow_ipc::Field<'_>, ids: &mut Vec<i64>) {
+    ids.extend(field.dictionary().map(|dictionary| dictionary.id()));
+    field.children().into_iter().flatten().for_each(|child| dictionary_ids(child, ids));
 }
 
 /// The schema with binary for text.
@@ -178,42 +230,53 @@ fn as_binary(schema: &Schema) -> Schema {
 }
 
 /// A binary column as text, if it is. arrow's own check takes 1.2 ms per MiB of other text than ASCII, this one 0.2.
-fn text<O: OffsetSizeTrait>(column: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+fn text<O: OffsetSizeTrait>(column: &ArrayRef, cancel: &Cancel) -> Result<Option<ArrayRef>> {
     let (offsets, values, nulls) = column.as_binary::<O>().clone().into_parts();
-    let (start, end) = (offsets.first().as_usize(), offsets.last().as_usize());
-    let no_text = || ArrowError::InvalidArgumentError("a value of it is not UTF-8".to_owned());
-    if !values[start..end].is_ascii() {
-        simdutf8::basic::from_utf8(&values[start..end]).map_err(|_| no_text())?;
+    let (mut start, end) = (offsets.first().as_usize(), offsets.last().as_usize());
+    let continues = |at: usize| values[at] & 0xc0 == 0x80;
+    let mut ascii = true;
+    while start < end {
+        cancel.check()?;
+        let mut stop = end.min(start + PIECE);
+        // Between two characters; a character has at most three bytes that continue it.
+        while stop < end && stop > start + PIECE - 4 && continues(stop) {
+            stop -= 1;
+        }
+        let piece = &values[start..stop];
+        if !piece.is_ascii() {
+            ascii = false;
+            if simdutf8::basic::from_utf8(piece).is_err() {
+                return Ok(None);
+            }
+        }
+        start = stop;
+    }
+    if !ascii {
         // The whole is text; so is each value that begins and ends between characters.
-        let inside = offsets.iter().map(|offset| offset.as_usize()).filter(|&offset| offset < end);
-        if !inside.fold(true, |whole, offset| whole & (values[offset] & 0xc0 != 0x80)) {
-            return Err(no_text());
+        for offsets in offsets.chunks(PIECE) {
+            cancel.check()?;
+            let inside = offsets.iter().map(|offset| offset.as_usize()).filter(|&offset| offset < end);
+            if !inside.fold(true, |whole, offset| whole & !continues(offset)) {
+                return Ok(None);
+            }
         }
     }
     // SAFETY: offsets and nulls are those of a valid binary array, and each value was found to be UTF-8.
-    Ok(Arc::new(unsafe { GenericStringArray::<O>::new_unchecked(offsets, values, nulls) }))
+    Ok(Some(Arc::new(unsafe { GenericStringArray::<O>::new_unchecked(offsets, values, nulls) })))
 }
 
-fn has_dictionary(data_type: &DataType) -> bool {
-    has(data_type, |data_type| matches!(data_type, DataType::Dictionary(_, _)))
-}
-
+/// Whether the type or one inside of it is run-end encoded; the values of dictionaries are not looked at.
 pub(super) fn has_run_ends(data_type: &DataType) -> bool {
-    has(data_type, |data_type| matches!(data_type, DataType::RunEndEncoded(_, _)))
-}
-
-/// Whether `wanted` holds for the type or for one inside of it; it is not asked about the values of dictionaries.
-fn has(data_type: &DataType, wanted: fn(&DataType) -> bool) -> bool {
     use DataType::*;
-    let inside = |field: &FieldRef| has(field.data_type(), wanted);
-    wanted(data_type)
-        || match data_type {
-            List(field) | LargeList(field) | ListView(field) | LargeListView(field) => inside(field),
-            FixedSizeList(field, _) | Map(field, _) | RunEndEncoded(_, field) => inside(field),
-            Struct(fields) => fields.iter().any(inside),
-            Union(fields, _) => fields.iter().any(|(_, field)| inside(field)),
-            _ => false,
-        }
+    let inside = |field: &FieldRef| has_run_ends(field.data_type());
+    match data_type {
+        RunEndEncoded(_, _) => true,
+        List(field) | LargeList(field) | ListView(field) | LargeListView(field) => inside(field),
+        FixedSizeList(field, _) | Map(field, _) => inside(field),
+        Struct(fields) => fields.iter().any(inside),
+        Union(fields, _) => fields.iter().any(|(_, field)| inside(field)),
+        _ => false,
+    }
 }
 
 fn unreadable(what: &str) -> Error {

@@ -1,57 +1,81 @@
 //! A build gets a name: written beside, then renamed, so that the name means the old file or the new, never half of one.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::open::verify_file;
-use super::write::{failed, write_sections};
+use super::write::{PIECE, failed, write_sections};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::prepare::PreparedBuild;
 
 /// Choices of [`PreparedBuild::save`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct SaveOptions {
-    /// Permission bits of the file, where there are such. By default `0o600`: the user alone reads it.
-    pub mode: u32,
+    /// Permission bits of the file, where there are such. By default those of the file that is replaced, and `0o600` for a
+    /// new one: the user alone reads it.
+    pub mode: Option<u32>,
+    /// Asks saving to stop, up to the moment when the file takes its name.
+    pub cancel: Cancel,
 }
 
-impl Default for SaveOptions {
-    fn default() -> Self {
-        Self { mode: 0o600 }
-    }
-}
+const SAVE: &str = "save a build as";
 
 impl PreparedBuild {
     /// Saves the build as one file that [`open`](Self::open) maps. The same batches give the same file, byte for byte.
     ///
-    /// The file is written beside `path` (beside what it points to, where that is a symbolic link), read back and checked, brought to the disk, and renamed; a crash at any point
-    /// leaves what was there before, or the new file. Who has the old file open keeps it.
+    /// The file is written beside `path` (beside what it points to, where that is a symbolic link), read back and checked,
+    /// brought to the disk, and renamed; a crash at any point leaves what was there before, or the new file. Who has the old
+    /// file open keeps it. To put a copy of a saved file in the place of another, open it and save it there: copying over a
+    /// file changes it for those who have it open.
     ///
     /// # Errors
     /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
-    /// file system. Nothing is left behind then.
+    /// file system, [`Error::Cancelled`]. Nothing is left behind then.
     pub fn save(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<()> {
-        let target = target(path.as_ref()).map_err(|error| io_error("save a build as", path.as_ref(), error))?;
-        let path = target.as_path();
-        let mut temporary = Temporary::beside(path).map_err(|error| io_error("save a build as", path, error))?;
-        temporary.fill(self, options).map_err(|error| name(error, "save a build as", path))?;
-        fs::rename(&temporary.path, path).map_err(|error| io_error("save a build as", path, error))?;
+        let path = path.as_ref();
+        let failed = |error| io_error(SAVE, path, error);
+        let (target, replaced) = target(path).map_err(failed)?;
+        let mut temporary = Temporary::beside(&target).map_err(failed)?;
+        let mode = options.mode.or(replaced).unwrap_or(0o600);
+        temporary.fill(self, mode, &options.cancel).map_err(|error| name(error, SAVE, path))?;
+        options.cancel.check()?;
+        fs::rename(&temporary.path, &target).map_err(failed)?;
         temporary.renamed = true;
-        sync_directory(path).map_err(|error| io_error("save a build as", path, error))
+        sync_directory(&target).map_err(failed)
     }
 }
 
-/// The file that `path` means: behind symbolic links, which stay. A name of anything but a file is not to be replaced.
-fn target(path: &Path) -> io::Result<PathBuf> {
+/// The file that `path` means, which lies behind symbolic links, and its mode where it is there. A name of anything but a file
+/// is not to be replaced.
+fn target(path: &Path) -> io::Result<(PathBuf, Option<u32>)> {
     match fs::metadata(path) {
-        Ok(data) if data.is_file() => fs::canonicalize(path),
+        Ok(data) if data.is_file() => Ok((fs::canonicalize(path)?, mode(&data))),
         Ok(data) if data.is_dir() => Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory")),
         Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, pipe or socket, not a file")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path.to_path_buf()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Links that go in circles are another error: each that is followed here leads on.
+            let mut target = path.to_path_buf();
+            while let Ok(next) = fs::read_link(&target) {
+                target = target.parent().unwrap_or(Path::new("")).join(next);
+            }
+            Ok((target, None))
+        }
         Err(error) => Err(error),
     }
+}
+
+#[cfg(unix)]
+fn mode(data: &fs::Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o777)
+}
+
+#[cfg(not(unix))]
+fn mode(_: &fs::Metadata) -> Option<u32> {
+    None
 }
 
 /// A file that is removed unless it was renamed.
@@ -64,27 +88,25 @@ struct Temporary {
 impl Temporary {
     fn beside(path: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+        path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file"))?;
         loop {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let mut beside = std::ffi::OsString::from(".");
-            beside.push(name);
-            beside.push(format!(".{}-{number}.tmp", std::process::id()));
-            let path = path.with_file_name(beside);
+            // Without the name of the file, which may be as long as names can be.
+            let path = path.with_file_name(format!(".prejoin-{}-{number}.tmp", std::process::id()));
             match create_private(&path) {
                 Ok(file) => return Ok(Self { path, file, renamed: false }),
-                // Of a process that had our id and was killed.
+                // Of a process that had our id and was killed, or has it in another container.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
                 Err(error) => return Err(error),
             }
         }
     }
 
-    fn fill(&mut self, build: &PreparedBuild, options: &SaveOptions) -> Result<()> {
-        write_build(build, &mut self.file)?;
+    fn fill(&mut self, build: &PreparedBuild, mode: u32, cancel: &Cancel) -> Result<()> {
+        write_build(build, &mut self.file, cancel)?;
         // A file that cannot be opened must not take the place of one that can.
-        verify_file(&self.file)?;
-        set_mode(&self.file, options.mode).and_then(|()| self.file.sync_all()).map_err(failed)
+        verify_file(&self.file, cancel)?;
+        set_mode(&self.file, mode).and_then(|()| self.file.sync_all()).map_err(failed)
     }
 }
 
@@ -98,12 +120,15 @@ impl Drop for Temporary {
 }
 
 /// Writes the whole file of `build`.
-pub(super) fn write_build(build: &PreparedBuild, file: &mut File) -> Result<()> {
+pub(super) fn write_build(build: &PreparedBuild, file: &mut File, cancel: &Cancel) -> Result<()> {
     if let Some(bytes) = build.mapped_file() {
-        return file.write_all(bytes).map_err(failed);
+        return bytes.chunks(PIECE).try_for_each(|piece| {
+            cancel.check()?;
+            file.write_all(piece).map_err(failed)
+        });
     }
     let mut out = BufWriter::with_capacity(1 << 16, &mut *file);
-    let header = write_sections(build, &mut out)?;
+    let header = write_sections(build, &mut out, cancel)?;
     out.flush().map_err(failed)?;
     drop(out);
     file.rewind().and_then(|()| file.write_all(&header.encode())).map_err(failed)
@@ -128,11 +153,16 @@ fn set_mode(_: &File, _: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The rename itself is on the disk after this.
+/// The rename itself is on the disk after this, where the system lets us: a directory may be written to and not read, and
+/// some file systems know no such thing.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+    let Ok(directory) = File::open(parent.unwrap_or(Path::new("."))) else { return Ok(()) };
+    match directory.sync_all() {
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        result => result,
+    }
 }
 
 #[cfg(not(unix))]
@@ -140,9 +170,27 @@ fn sync_directory(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An error of the file system that says what was done with which file.
+/// An error of the file system that says what was done with which file; in an [`io::Error`] of its kind.
+#[derive(Debug)]
+pub(crate) struct FileError {
+    text: String,
+    /// The number that the system gave it.
+    #[cfg_attr(not(feature = "python"), allow(dead_code))]
+    pub(crate) code: Option<i32>,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for FileError {}
+
 pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
-    Error::External(Box::new(io::Error::new(error.kind(), format!("cannot {doing} {}: {error}", path.display()))))
+    let text = format!("cannot {doing} {}: {error}", path.display());
+    let named = FileError { text, code: error.raw_os_error() };
+    Error::External(Box::new(io::Error::new(error.kind(), named)))
 }
 
 /// `error` with the name of the file.
@@ -150,6 +198,7 @@ pub(super) fn name(error: Error, doing: &str, path: &Path) -> Error {
     let named = |text: String| format!("cannot {doing} {}: {text}", path.display());
     match error {
         Error::Execution(text) => Error::Execution(named(text)),
+        Error::Damaged(text) => Error::Damaged(named(text)),
         Error::NotSupported(text) => Error::NotSupported(named(text)),
         Error::External(error) => match error.downcast::<io::Error>() {
             Ok(error) => io_error(doing, path, *error),

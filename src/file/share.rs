@@ -1,14 +1,16 @@
 //! A build for other processes without a file of a name: memory that the kernel frees with its last user.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::header::Header;
 use super::mapping::Mapped;
-use super::open::{OpenOptions, open_mapped, verify_file};
+use super::open::{OpenOptions, open_file, open_mapped, verify_file};
 use super::save::{io_error, name, write_build};
 use super::write::{failed, write_sections};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 use crate::prepare::PreparedBuild;
@@ -41,19 +43,28 @@ impl PreparedBuild {
     /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
     /// system, [`Error::ResourcesExhausted`] from the pool.
     pub fn share(&self) -> Result<SharedBuild> {
-        let fingerprint = self.fingerprint()?;
+        self.share_with(&Cancel::default())
+    }
+
+    /// [`share`](Self::share) that looks at `cancel` while it copies.
+    ///
+    /// # Errors
+    /// Those, and [`Error::Cancelled`].
+    pub fn share_with(&self, cancel: &Cancel) -> Result<SharedBuild> {
+        let fingerprint = self.fingerprint_with(cancel)?;
         let mut charge = self.pool().map(|pool| Reservation::new(pool, "shared build"));
         if let Some(charge) = &mut charge {
             // What is written to nowhere tells how much it is.
             let size = match self.mapped_file() {
                 Some(bytes) => bytes.len() as u64,
-                None => write_sections(self, io::sink())?.file_length(),
+                None => write_sections(self, io::sink(), cancel)?.file_length(),
             };
             charge.try_grow(usize::try_from(size).unwrap_or(usize::MAX))?;
         }
         let (mut shared, path) =
             SharedBuild::create(fingerprint, charge).map_err(|error| io_error(SHARE, Path::new("memory"), error))?;
-        let filled = write_build(self, &mut shared.file).and_then(|()| verify_file(&shared.file));
+        let filled = write_build(self, &mut shared.file, cancel);
+        let filled = filled.and_then(|()| verify_file(&shared.file, cancel));
         let sealed = filled.and_then(|()| shared.seal().map_err(failed));
         sealed.map_err(|error| name(error, SHARE, &path))?;
         Ok(shared)
@@ -61,20 +72,37 @@ impl PreparedBuild {
 }
 
 impl SharedBuild {
-    /// The handle that another process has, as its [`path`](Self::path) and [`fingerprint`](Self::fingerprint) tell.
+    /// The handle that another process has, as its [`path`](Self::path) and [`fingerprint`](Self::fingerprint) tell. Whatever
+    /// is at the path now is looked at before it is trusted: on Linux sealed memory, that of a build with this fingerprint.
     ///
     /// # Errors
     /// [`Error::External`] with the [`io::Error`] of the system: that process is gone, or does not let this one in.
+    /// [`Error::Execution`] where something else is in its place.
     pub fn attach(path: impl Into<PathBuf>, fingerprint: u128) -> Result<Self> {
         let path = path.into();
-        match File::open(&path) {
-            Ok(file) => Ok(Self::of(file, path, fingerprint)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        let file = open_file(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
                 let gone = "the process that shared this build is gone, and the build with it; keep a handle in a process \
                             that stays, or save the build to a file";
-                Err(Error::External(Box::new(io::Error::new(error.kind(), gone))))
+                Error::External(Box::new(io::Error::new(error.kind(), gone)))
             }
-            Err(error) => Err(io_error("attach to the shared build", &path, error)),
+            // What no shared build is.
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => replaced(),
+            _ => io_error("attach to the shared build", &path, error),
+        })?;
+        if !is_sealed(&file) {
+            return Err(replaced());
+        }
+        let mut start = Vec::new();
+        let read = file.metadata().and_then(|data| {
+            (&file).take(Header::MAX_HEADER as u64).read_to_end(&mut start)?;
+            Ok(data.len())
+        });
+        let length = read.map_err(|error| io_error("attach to the shared build", &path, error))?;
+        match Header::decode_start(&start, length) {
+            Ok(header) if header.fingerprint == fingerprint => Ok(Self::of(file, path, fingerprint)),
+            Err(error @ Error::NotSupported(_)) => Err(name(error, "attach to the shared build", &path)),
+            _ => Err(replaced()),
         }
     }
 
@@ -86,20 +114,41 @@ impl SharedBuild {
     pub fn open(&self, options: &OpenOptions) -> Result<Arc<PreparedBuild>> {
         const OPEN: &str = "open the shared build";
         let mapped = self.mapped().map_err(|error| io_error(OPEN, &self.path(), error))?;
-        let build = open_mapped(mapped, None, options).map_err(|error| name(error, OPEN, &self.path()))?;
-        if build.fingerprint()? != self.fingerprint {
-            return Err(Error::Execution(
-                "another build stands where the shared one was: the process that shared it is gone; share it anew"
-                    .into(),
-            ));
+        let charge = options.pool.as_ref().map(|pool| mapped.charge(pool)).transpose()?;
+        let build = open_mapped(mapped, None, charge, options).map_err(|error| name(error, OPEN, &self.path()))?;
+        match build.fingerprint()? == self.fingerprint {
+            true => Ok(Arc::new(build)),
+            false => Err(replaced()),
         }
-        Ok(Arc::new(build))
     }
 
     /// Identity of its contents.
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
+}
+
+fn replaced() -> Error {
+    let text = "something else stands where the shared build was: the process that shared it is gone; share it anew";
+    Error::Execution(text.to_owned())
+}
+
+/// From here nobody can change the bytes.
+#[cfg(target_os = "linux")]
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
+
+#[cfg(target_os = "linux")]
+fn is_sealed(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: an open descriptor; the command takes no argument, and fails where there are no seals.
+    let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+    seals >= 0 && seals & SEALS == SEALS
+}
+
+/// Elsewhere it is an ordinary file.
+#[cfg(not(target_os = "linux"))]
+fn is_sealed(_: &File) -> bool {
+    true
 }
 
 #[cfg(target_os = "linux")]
@@ -128,12 +177,10 @@ impl SharedBuild {
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
     }
 
-    /// From here nobody can change the bytes.
     fn seal(&self) -> io::Result<()> {
         use std::os::fd::AsRawFd;
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL;
         // SAFETY: an open descriptor and an integer argument, as the command takes.
-        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_ADD_SEALS, seals) } {
+        match unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

@@ -26,15 +26,18 @@ enum Content {
     Rows(RecordBatch),
 }
 
+/// Most bytes that are written, read or summed up between two looks at the cancel signal.
+pub(super) const PIECE: usize = 1 << 20;
+
 /// Writes all sections of `build`, after room for the header, which it answers. The same build gives the same bytes.
 ///
 /// # Errors
-/// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with.
-pub(super) fn write_sections(build: &PreparedBuild, out: impl Write) -> Result<Header> {
+/// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with; [`Error::Cancelled`].
+pub(super) fn write_sections(build: &PreparedBuild, out: impl Write, cancel: &Cancel) -> Result<Header> {
     let mut copies = build.pool().map(|pool| Reservation::new(pool, "rows to save"));
-    let contents = contents(build, copies.as_mut())?;
-    let fingerprint = build.fingerprint()?;
-    let mut out = Counted { out, checksum: crc32fast::Hasher::new(), written: 0 };
+    let contents = contents(build, copies.as_mut(), cancel)?;
+    let fingerprint = build.fingerprint_with(cancel)?;
+    let mut out = Counted { out, checksum: crc32fast::Hasher::new(), written: 0, cancel };
     let mut sections = Vec::with_capacity(contents.len());
     out.pad_to(Header::size(contents.len()))?;
     for (kind, content) in contents {
@@ -52,7 +55,7 @@ pub(super) fn write_sections(build: &PreparedBuild, out: impl Write) -> Result<H
     Ok(Header { fingerprint, crate_version: env!("CARGO_PKG_VERSION").to_owned(), sections })
 }
 
-fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>) -> Result<Vec<(Kind, Content)>> {
+fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>, cancel: &Cancel) -> Result<Vec<(Kind, Content)>> {
     let StoredIndex { kind, num_keys, null_group, groups, numbers, parts } =
         StoredIndex::of(build.index(), build.groups());
     let meta = Meta {
@@ -66,7 +69,7 @@ fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>) -> Result<V
         has_null_key: build.has_null_key(),
         numbers,
     };
-    let rows = without_slices(build.rows()?, copies)?;
+    let rows = without_slices(build.rows()?, copies, cancel)?;
     let mut contents = vec![(Kind::Meta, Content::Bytes(meta.encode()?)), (Kind::Rows, Content::Rows(rows.clone()))];
     if let Some(column) = build.index().key_column() {
         let stored = rows.column(build.keys()[0]).data_type();
@@ -81,7 +84,7 @@ fn contents(build: &PreparedBuild, copies: Option<&mut Reservation>) -> Result<V
 
 /// `rows` with their run-ends copied, which `copies` pays for. The IPC writer cuts run-ends in a list to what is shown after
 /// it has counted the buffers of their views, so there must be nothing to cut.
-fn without_slices(rows: &RecordBatch, mut copies: Option<&mut Reservation>) -> Result<RecordBatch> {
+fn without_slices(rows: &RecordBatch, mut copies: Option<&mut Reservation>, cancel: &Cancel) -> Result<RecordBatch> {
     let copy = |(i, column): (usize, &ArrayRef)| {
         if !has_run_ends(column.data_type()) {
             return Ok(Arc::clone(column));
@@ -89,7 +92,7 @@ fn without_slices(rows: &RecordBatch, mut copies: Option<&mut Reservation>) -> R
         if let Some(copies) = &mut copies {
             copies.try_grow(copy_bound(&[rows.project(&[i])?])?)?;
         }
-        concat_columns(&[Arc::clone(column)], &Cancel::default())
+        concat_columns(&[Arc::clone(column)], cancel)
     };
     let columns = rows.columns().iter().enumerate().map(copy).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
@@ -116,18 +119,20 @@ fn one_batch(columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
+/// What writing failed with: an error of the system, or the error of ours that travelled in it.
 pub(super) fn failed(error: io::Error) -> Error {
-    Error::External(Box::new(error))
+    error.downcast::<Error>().unwrap_or_else(|error| Error::External(Box::new(error)))
 }
 
-/// Counts and sums up what goes through.
-struct Counted<W> {
+/// Counts and sums up what goes through, and lets the cancel signal end it.
+struct Counted<'a, W> {
     out: W,
     checksum: crc32fast::Hasher,
     written: u64,
+    cancel: &'a Cancel,
 }
 
-impl<W: Write> Counted<W> {
+impl<W: Write> Counted<'_, W> {
     /// Writes zeros up to the position `end`.
     fn pad_to(&mut self, end: u64) -> Result<()> {
         while self.written < end {
@@ -139,9 +144,10 @@ impl<W: Write> Counted<W> {
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for Counted<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.out.write(bytes)?;
+        self.cancel.check().map_err(io::Error::other)?;
+        let written = self.out.write(&bytes[..bytes.len().min(PIECE)])?;
         self.checksum.update(&bytes[..written]);
         self.written += written as u64;
         Ok(written)

@@ -1,4 +1,4 @@
-//! Reading byte keys: strings, binary, and fixed-width values wider than a word.
+//! Reading keys as bytes: strings, binary, and fixed-width values of more than 8 bytes, in each of Arrow's layouts.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -8,10 +8,10 @@ use arrow_schema::{DataType, IntervalUnit};
 
 /// A column whose values are byte strings.
 pub(super) trait ByteColumn {
-    /// The value of `row` as (data, start, length).
+    /// The value of `row` as the buffer that holds it, its start there and its length.
     fn slot(&self, row: usize) -> (&[u8], usize, usize);
 
-    /// The slots of `start..start + len`, quicker than one by one.
+    /// The [`slot`](Self::slot)s of rows `start..start + len`, read quicker than one at a time.
     fn slots(&self, start: usize, len: usize) -> impl Iterator<Item = (&[u8], usize, usize)>;
 
     /// The value of `row`.
@@ -111,7 +111,7 @@ fn fixed(array: &dyn Array) -> Fixed<'_> {
     Fixed { width, data }
 }
 
-/// Evaluates `$body` with `$column` as the column inside of a [`Bytes`].
+/// Evaluates `$body`, compiled for each layout, with the column in a [`Bytes`] as `$column`.
 macro_rules! with_column {
     ($bytes:expr, |$column:ident| $body:expr) => {
         match $bytes {
@@ -124,7 +124,7 @@ macro_rules! with_column {
 }
 pub(super) use with_column;
 
-/// A byte column of any type. Loops over many rows match once and run on the column inside.
+/// A byte column in any layout. Loops over many rows use [`with_column`], so that they match on the layout once.
 pub(super) enum Bytes<'a> {
     Offsets(Offsets<'a, i32>),
     LargeOffsets(Offsets<'a, i64>),

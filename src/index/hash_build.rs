@@ -1,28 +1,31 @@
-//! Builds a hash table and the row groups of its keys, whatever the keys are.
+//! Builds the hash table and the row groups of a build, for the three index kinds that have a hash table.
+//!
+//! Where the keys seem distinct, the table is built at once and notices duplicates itself. Otherwise rows are spread over
+//! partitions, and each partition is made distinct first.
 
 use arrow_buffer::NullBuffer;
 
+use super::allocate::{release, scratch_size, with_capacity};
+use super::frozen_table::{Entries, FrozenTable};
 use super::hash::{SEEDS, seed};
+use super::key_chunk::KeyChunk;
 use super::partition::{AllRows, Distinct, LARGE_PARTITION_ROWS, Source, Spread, identity, seem_distinct};
 use super::ranked_bits::{Bits, RankedBits};
-use super::scratch::{release, scratch_size, with_capacity};
-use super::stage::Stage;
-use super::table::{Entries, Table};
-use super::{IndexContext, NONE, RowGroups};
+use super::{IndexContext, KeyRows, NONE};
 use crate::error::{Error, Result, internal_err};
 
-/// What became of the keys of a build.
+/// The table and the groups of a build.
 pub(super) struct Built<const L: usize> {
-    pub(super) table: Table<L>,
+    pub(super) table: FrozenTable<L>,
     pub(super) seed: u64,
-    pub(super) groups: RowGroups,
+    pub(super) groups: KeyRows,
     pub(super) num_keys: usize,
     /// Group of the rows whose only key is null, or `NONE`.
     pub(super) null_group: u32,
 }
 
-/// Builds the table of the keys of `rows` rows. `nulls` are the rows of the only key column that are null, and
-/// `nulls_equal` tells whether they form a group. Groups are numbered in the order in which they first appear.
+/// Builds the table of the keys of `rows` rows. `nulls` has the null rows of the only key column; with `nulls_equal` they form
+/// a group. Groups are numbered in the order in which their keys first appear.
 pub(super) fn build<const L: usize>(
     source: &impl Source<L>,
     rows: usize,
@@ -39,21 +42,15 @@ pub(super) fn build<const L: usize>(
         finish(table, ranks, keys, seed, group_nulls, first_null, rows, context)
     };
     if seem_distinct(source, seed(0), rows) {
-        // Likely there are no duplicates at all, and the table's own check suffices.
+        // Most likely there are no duplicates, and if there are, the table notices while it is built.
         if source.all_live() && rows <= LARGE_PARTITION_ROWS {
-            let morsel = scratch_size(rows.min(Stage::ROWS), 1, false)?;
+            let morsel = scratch_size(rows.min(KeyChunk::ROWS), 1, false)?;
             context.scratch.try_grow(morsel)?;
             let all = AllRows { source, seed: seed(0), rows, cancel: context.cancel };
             let table = unless_exhausted(freeze(&all, |row| row, buckets_per_key, false, context))?;
             context.scratch.shrink(morsel);
             if let Some(table) = table {
-                return Ok(Built {
-                    table,
-                    seed: seed(0),
-                    groups: RowGroups::Identity,
-                    num_keys: rows,
-                    null_group: NONE,
-                });
+                return Ok(Built { table, seed: seed(0), groups: KeyRows::Identity, num_keys: rows, null_group: NONE });
             }
         } else if let Some(keys) = Distinct::partition_evenly(source, seed(0), rows, rows - null_count, context)? {
             let ranked =
@@ -82,7 +79,7 @@ pub(super) fn build<const L: usize>(
     internal_err!("an index was neither built nor refused after {SEEDS} hash functions")
 }
 
-/// No table where the pool refuses one: a table without the duplicates may be smaller.
+/// No table where the pool refuses its memory: without the duplicates it may be smaller.
 fn unless_exhausted<T>(frozen: Result<Option<T>>) -> Result<Option<T>> {
     match frozen {
         Err(Error::ResourcesExhausted(_)) => Ok(None),
@@ -90,16 +87,16 @@ fn unless_exhausted<T>(frozen: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
-/// Freezes the table. Where it answers none or an error, it has given back all that it took.
+/// Makes the table. Gives back all memory where it returns `None` or an error.
 fn freeze<const L: usize>(
     entries: &impl Entries<L>,
     group: impl Fn(u32) -> u32,
     buckets_per_key: f64,
     last: bool,
     context: &mut IndexContext<'_>,
-) -> Result<Option<Table<L>>> {
+) -> Result<Option<FrozenTable<L>>> {
     let (retained, scratch) = (context.retained.size(), context.scratch.size());
-    let table = Table::freeze(entries, group, buckets_per_key, last, context);
+    let table = FrozenTable::freeze(entries, group, buckets_per_key, last, context);
     if !matches!(table, Ok(Some(_))) {
         context.retained.shrink(context.retained.size() - retained);
         context.scratch.shrink(context.scratch.size() - scratch);
@@ -107,7 +104,8 @@ fn freeze<const L: usize>(
     table
 }
 
-/// Does the same where groups may not be rows: with the ranks of first rows, which are the group ids then.
+/// Does the same where some rows are not the first of their key or have no key. The group id of a key is then the rank of its
+/// first row among all first rows; these ranks are returned with the table.
 fn freeze_ranked<const L: usize>(
     source: &impl Source<L>,
     distinct: &Distinct,
@@ -116,7 +114,7 @@ fn freeze_ranked<const L: usize>(
     buckets_per_key: f64,
     last: bool,
     context: &mut IndexContext<'_>,
-) -> Result<Option<(Table<L>, Option<RankedBits>)>> {
+) -> Result<Option<(FrozenTable<L>, Option<RankedBits>)>> {
     let entries = Spread { source, distinct };
     if distinct.len() + usize::from(first_null.is_some()) == rows {
         return Ok(freeze(&entries, |row| row, buckets_per_key, last, context)?.map(|table| (table, None)));
@@ -129,10 +127,10 @@ fn freeze_ranked<const L: usize>(
     Ok(table?.map(|table| (table, Some(ranks))))
 }
 
-/// The row groups, when the table is done.
+/// Makes the row groups of a finished table.
 #[allow(clippy::too_many_arguments)]
 fn finish<const L: usize>(
-    table: Table<L>,
+    table: FrozenTable<L>,
     ranks: Option<RankedBits>,
     distinct: Distinct,
     seed: u64,
@@ -143,7 +141,7 @@ fn finish<const L: usize>(
 ) -> Result<Built<L>> {
     let num_keys = distinct.len() + usize::from(first_null.is_some());
     let first_of = distinct.into_first_of(context);
-    let (mut groups, mut null_group) = (RowGroups::Identity, first_null.map_or(NONE, |row| row as u32));
+    let (mut groups, mut null_group) = (KeyRows::Identity, first_null.map_or(NONE, |row| row as u32));
     if let Some(ranks) = ranks {
         null_group = first_null.map_or(NONE, |row| ranks.rank(row as u64).1);
         groups = row_groups(&ranks, first_of, group_nulls, rows, num_keys, context)?;
@@ -152,7 +150,7 @@ fn finish<const L: usize>(
     Ok(Built { table, seed, groups, num_keys, null_group })
 }
 
-/// The first rows of all groups. Their ranks are the group ids.
+/// The set of the first rows of all groups. The rank of a first row is the id of its group.
 fn first_rows(
     distinct: &Distinct,
     first_null: Option<usize>,
@@ -177,22 +175,22 @@ fn row_groups(
     rows: usize,
     num_keys: usize,
     context: &mut IndexContext<'_>,
-) -> Result<RowGroups> {
+) -> Result<KeyRows> {
     let null_count = group_nulls.map_or(0, NullBuffer::null_count);
     if first_of.is_none() && null_count < 2 {
-        // All keys are unique and some rows are in no group.
+        // Every key is in one row, and some rows are in no group.
         if ranks.iter().zip(0..).all(|(row, group)| row == group) {
-            return Ok(RowGroups::Identity);
+            return Ok(KeyRows::Identity);
         }
         let mut unique = with_capacity(context.retained, num_keys)?;
         unique.extend(ranks.iter().map(|row| row as u32));
-        return Ok(RowGroups::Unique { rows: unique.into() });
+        return Ok(KeyRows::Unique { rows: unique.into() });
     }
     let mut group_of = match first_of {
         Some(first_of) => first_of,
         None => identity(rows, context)?,
     };
-    // From here it is scratch beside the groups' own rows.
+    // The groups get rows of their own below, so from here on this memory is scratch.
     let size = group_of.capacity() * size_of::<u32>();
     context.retained.shrink(size);
     context.scratch.try_grow(size)?;
@@ -206,7 +204,7 @@ fn row_groups(
         let (is_first, group) = ranks.rank((*first).into());
         *first = if is_first { group } else { NONE };
     }
-    let groups = RowGroups::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
+    let groups = KeyRows::from_group_of(&group_of, num_keys, context.retained, context.cancel)?;
     release(context.scratch, group_of);
     Ok(groups)
 }

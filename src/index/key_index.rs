@@ -1,4 +1,4 @@
-//! One front for all index kinds.
+//! The index of a build, whatever its kind.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
 use super::byte_column::is_bytes;
-use super::bytes::BytesIndex;
-use super::dense::DenseIndex;
-use super::hashed::HashedIndex;
-use super::rows::RowsIndex;
-use super::stage::Stage;
-use super::words::{Words, is_integer_like, is_word, null_rows};
-use super::{Hits, NONE, RowGroups};
+use super::bytes_index::BytesIndex;
+use super::dense_index::DenseIndex;
+use super::fixed_width::{Words, is_integer_like, is_word, null_rows};
+use super::hashed_index::HashedIndex;
+use super::key_chunk::KeyChunk;
+use super::rows_index::RowsIndex;
+use super::{Hits, KeyRows, NONE};
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
 use crate::prepare::Config;
 
-/// Which structure answers the keys of a build.
+/// The kind of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IndexKind {
-    /// Perfect hash: a bitmap over the range of the keys with a running rank.
+    /// A bitmap over the range of integer keys; nothing is hashed.
     Dense,
-    /// Hash table over fixed-width keys.
+    /// A hash table of fixed-width keys.
     Hashed,
-    /// Hash table over byte keys.
+    /// A hash table of byte keys.
     Bytes,
-    /// Hash table over encoded keys of any type and number.
+    /// A hash table of encoded keys, of any type and number.
     Rows,
 }
 
@@ -44,12 +44,12 @@ impl fmt::Display for IndexKind {
     }
 }
 
-/// The frozen index of the distinct keys of a build.
+/// The index of the distinct keys of a build. It never changes.
 #[derive(Debug)]
 pub struct KeyIndex {
     pub(super) kind: Kind,
     pub(super) num_keys: usize,
-    /// Group of the rows whose only key is null, where null equals null, or `NONE`.
+    /// Group of the rows whose only key is null, where null equals null; else [`NONE`].
     pub(super) null_group: u32,
 }
 
@@ -61,25 +61,28 @@ pub(super) enum Kind {
     Rows(RowsIndex),
 }
 
-/// What an index build may use.
+/// Configuration, memory and other inputs of [`KeyIndex::build`].
 pub struct IndexContext<'a> {
-    /// Choices of the caller.
+    /// Decides about the dense index.
     pub config: &'a Config,
-    /// Pays for what the finished index holds; grown before each allocation, exact at the end.
+    /// Pays for the memory of the finished index. Grows before each allocation, and is exact at the end.
     pub retained: &'a mut Reservation,
-    /// Pays for what is needed only while building.
+    /// Pays for memory that is needed only while the index is built.
     pub scratch: &'a mut Reservation,
-    /// Least and greatest value of each key where they are known, so that nobody looks for them again; empty where not.
+    /// Least and greatest value of each key, where they are known; empty where none are.
     pub bounds: &'a [Option<Bounds>],
-    /// Polled in every long loop.
+    /// Checked in every long loop.
     pub cancel: &'a Cancel,
 }
 
 impl KeyIndex {
-    /// Indexes the rows of `keys` (one array per key column, equally long, fewer than 2^32-1 rows). A row with a null in a
-    /// key whose `nulls_equal` entry is false is indexed under no group. After an error both reservations are what they
-    /// were.
-    pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
+    /// Indexes the rows of `keys`: one array per key column, all of the same length, with fewer than 2^32-1 rows. A row is in no
+    /// group where a key is null whose entry in `nulls_equal` is false.
+    ///
+    /// # Errors
+    /// Whatever the memory pool refuses, cancellation, and errors of Arrow. Both reservations are then what they were before.
+    #[doc(hidden)]
+    pub fn build(keys: &[ArrayRef], nulls_equal: &[bool], context: IndexContext<'_>) -> Result<(Self, KeyRows)> {
         context.cancel.check()?;
         let IndexContext { config, retained, scratch, bounds, cancel } = context;
         let (held, temporary) = (retained.size(), scratch.size());
@@ -99,18 +102,18 @@ impl KeyIndex {
         }
     }
 
-    /// The one place where the kind is chosen.
-    fn choose(keys: &[ArrayRef], nulls_equal: &[bool], mut context: IndexContext<'_>) -> Result<(Self, RowGroups)> {
+    /// Chooses the kind of index, and builds it.
+    fn choose(keys: &[ArrayRef], nulls_equal: &[bool], mut context: IndexContext<'_>) -> Result<(Self, KeyRows)> {
         let Some(first) = keys.first() else { return internal_err!("an index of no key columns") };
         if keys.iter().any(|key| key.len() != first.len()) || first.len() >= NONE as usize {
             return internal_err!("an index of {} rows in {} columns", first.len(), keys.len());
         }
-        let mut stage = Stage::default();
+        let mut chunk = KeyChunk::default();
         let words = match keys {
             [key] if is_word(key.data_type()) => Some(Words::Single),
             [_] => None,
             _ if keys.iter().all(|key| is_word(key.data_type())) => {
-                Words::pack(keys, nulls_equal, context.bounds, &mut stage, context.cancel)?
+                Words::pack(keys, nulls_equal, context.bounds, &mut chunk, context.cancel)?
             }
             _ => None,
         };
@@ -118,7 +121,7 @@ impl KeyIndex {
         if let Some(words) = words {
             if keys.iter().all(|key| is_integer_like(key.data_type()))
                 && let Some((index, groups, num_keys, null_group)) =
-                    DenseIndex::build(words.clone(), keys, nulls_equal[0], &mut stage, &mut context)?
+                    DenseIndex::build(words.clone(), keys, nulls_equal[0], &mut chunk, &mut context)?
             {
                 return Ok((new(Kind::Dense(index), num_keys, null_group), groups));
             }
@@ -133,7 +136,7 @@ impl KeyIndex {
         Ok((new(Kind::Rows(index), num_keys, NONE), groups))
     }
 
-    /// Which structure this is.
+    /// The kind of this index.
     pub fn kind(&self) -> IndexKind {
         match &self.kind {
             Kind::Dense(_) => IndexKind::Dense,
@@ -143,7 +146,8 @@ impl KeyIndex {
         }
     }
 
-    /// True where probes read key column `key` of this type as it is: the type that was indexed, or another form of it.
+    /// True where [`probe`](Self::probe) takes key column `key` in type `probe`: this is the type that was `indexed`, or for
+    /// byte keys another layout of the same bytes.
     pub(crate) fn reads(&self, key: usize, indexed: &DataType, probe: &DataType) -> bool {
         use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
         let text = |data_type: &DataType| matches!(data_type, Utf8 | LargeUtf8 | Utf8View);
@@ -167,9 +171,12 @@ impl KeyIndex {
         }
     }
 
-    /// Appends to `hits` the rows of `start..start + len` of `keys` whose key is indexed, ascending, with their group ids.
+    /// Appends to `hits` the rows among `start..start + len` of `keys` whose key is indexed, ascending, with their group ids.
     ///
-    /// `keys` has the types that the index was built with. Rows with a null in a key whose nulls do not match never hit.
+    /// `keys` has the types that the index was built with. A null matches only where null equals null.
+    ///
+    /// # Errors
+    /// Errors of Arrow while keys are encoded, and damage of a file that was opened without verification.
     pub fn probe(&self, keys: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let from = hits.rows.len();
         match &self.kind {

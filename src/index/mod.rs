@@ -1,40 +1,42 @@
-//! The index: keys in, dense group ids out, and from a group id to its build rows.
+//! The index of a build: from a key to a group id, and from a group id to the build rows that hold the key.
 //!
-//! [`KeyIndex`] knows keys only. It numbers the distinct indexed keys of a build `0..num_keys` and answers a whole
-//! stretch of probe rows per call with the rows that hit and their group ids. [`RowGroups`] maps a group id to the build
-//! rows that hold its key, in build order. Everything else (duplicates, join kinds, counts, membership) works on group
-//! ids and is written once for all key types.
+//! [`KeyIndex`] knows keys only. It numbers the distinct indexed keys of a build `0..num_keys`; the number of a key is its
+//! group id. One call looks up a whole range of probe rows and returns the rows whose key is indexed with their group ids.
+//! [`KeyRows`] maps a group id to the build rows that hold its key, in build order. Everything else (duplicates, join types,
+//! counts, membership) works on group ids, so it is written once for all key types.
+//!
+//! There are four kinds of index ([`IndexKind`]): a bitmap for integers whose range is dense, and three that share one hash
+//! table, for fixed-width keys, byte keys, and keys of any type and number.
 
-#[cfg(target_arch = "x86_64")]
+mod allocate;
 mod avx512;
 mod byte_column;
-mod bytes;
-mod dense;
-mod groups;
+mod bytes_index;
+mod dense_index;
+mod fixed_width;
+mod frozen_table;
 mod hash;
 mod hash_build;
-mod hashed;
+mod hashed_index;
 mod hits;
+mod index_parts;
+mod key_chunk;
 mod key_index;
+mod key_rows;
 mod partition;
 mod plain_rows;
 mod ranked_bits;
-mod rows;
-mod scratch;
-mod stage;
-mod steps;
-mod stored;
-mod table;
+mod rows_index;
+mod step_counter;
 #[cfg(test)]
 mod tests;
-mod words;
 
-pub use groups::RowGroups;
+pub use allocate::{hash_table_size, scratch_size};
 pub use hits::Hits;
+pub(crate) use index_parts::{Indexed, Part, StoredIndex};
 pub use key_index::{IndexContext, IndexKind, KeyIndex};
-pub use scratch::scratch_size;
-pub use steps::probe_steps;
-pub(crate) use stored::{Indexed, Part, StoredIndex};
+pub use key_rows::KeyRows;
+pub use step_counter::probe_steps;
 
-/// Group id of a row that is in no group.
-pub(crate) const NONE: u32 = u32::MAX;
+/// Stands for a group id where a row is in no group, as it stands for a row where there is none.
+pub(crate) use crate::columns::NONE;

@@ -1,31 +1,33 @@
-//! From hashed build rows to distinct keys: rows are spread over partitions that fit the cache, and each partition drops
-//! its duplicates.
+//! From build rows to distinct keys: the rows are spread over partitions by the upper bits of their hashes, and duplicates are
+//! removed within each partition, whose rows fit the cache.
 
 use std::cmp::Ordering;
 
+use hashbrown::HashTable;
+
+use super::allocate::{admitted, release, release_table, reserve, scratch_size};
+use super::frozen_table::{Entries, LONG};
 use super::hash;
-use super::scratch::{admitted, release, scratch_size};
-use super::stage::Stage;
-use super::table::{Entries, LONG};
-use super::{IndexContext, steps};
+use super::key_chunk::KeyChunk;
+use super::{IndexContext, step_counter};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// The keys of a build, as the table sees them.
+/// The keys of a build, for the code that all kinds of keys share.
 pub(super) trait Source<const L: usize> {
-    /// Whether every row is indexed.
+    /// Whether every row is indexed (no null keeps one from matching).
     fn all_live(&self) -> bool;
-    /// Fills `stage` with the indexed rows of `start..start + len` and their hashes.
-    fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage);
+    /// Fills `chunk` with the indexed rows of `start..start + len` and their hashes.
+    fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk);
     /// The lanes of the key of a row.
     fn lanes(&self, hash: u64, row: u32) -> [u32; L];
-    /// The lanes of the key of the `i`-th row that is left in `stage` after [`hash`](Self::hash).
-    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; L];
+    /// The lanes of the key of the `i`-th row in `chunk`, as [`hash`](Self::hash) filled it.
+    fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; L];
     /// Orders the keys of two rows whose hashes are equal.
     fn compare(&self, a: u32, b: u32) -> Ordering;
 }
 
-/// Hash (lower half first) and row; of a distinct key the first row.
+/// Lower half of the hash, upper half, and row: of a distinct key its first row.
 type Entry = [u32; 3];
 
 #[inline(always)]
@@ -43,31 +45,29 @@ fn row_of(entry: &Entry) -> u32 {
     entry[2]
 }
 
-/// Partitions of about this many rows keep their rows and their slots in the L1 or L2 cache.
+/// With about this many rows, the rows of a partition and the hash table for its duplicates stay in the L1 or L2 cache.
 const PARTITION_ROWS: usize = 4096;
-/// Where no slots are needed: the part of the table that this many rows fill stays in the L2 cache.
+/// For builds without duplicates: the part of the finished table that this many rows fill stays in the L2 cache.
 pub(super) const LARGE_PARTITION_ROWS: usize = 1 << 16;
 const MAX_PARTITION_BITS: u32 = 12;
-/// Most slots that a partition starts with; it gets more when half of them are used.
-const SLOTS: usize = 2 * PARTITION_ROWS;
 
-/// The distinct keys of a build. Charged to the scratch reservation.
+/// The keys of a build in partitions. Charged to the scratch reservation.
 #[derive(Debug)]
 pub(super) struct Distinct {
     entries: Vec<Entry>,
     /// Start and end of each partition in `entries`.
     bounds: Vec<[u32; 2]>,
-    /// Start and end of what did not fit there; empty where all did.
+    /// For each partition, start and end in `entries` of those that had no room there; empty where all had.
     spilled: Vec<[u32; 2]>,
-    /// First row of the key of each row; itself for rows that are first or not indexed. `None` without duplicates. It is
-    /// charged to the retained reservation, in place of the groups' rows that are made of it.
+    /// For each row the first row of its key, which is the row itself where it is first or not indexed. `None` without
+    /// duplicates. Charged to the retained reservation, because row groups of the same size take its place.
     pub(super) first_of: Option<Vec<u32>>,
-    /// Whether all duplicates are dropped.
+    /// Whether all duplicates are removed.
     is_distinct: bool,
 }
 
 impl Distinct {
-    /// Spreads the indexed ones of `rows` rows over partitions. No duplicates are dropped yet.
+    /// Spreads the indexed rows among `rows` over partitions, after counting how many go to each. Duplicates stay.
     pub(super) fn partition<const L: usize>(
         source: &impl Source<L>,
         seed: u64,
@@ -80,7 +80,8 @@ impl Distinct {
         Ok(this)
     }
 
-    /// Does the same with larger partitions and without counting first. `None` where it does not work out.
+    /// Does the same with larger partitions and without counting first, for keys that seem distinct. `None` where so many hashes
+    /// are equal that the partitions differ too much in size.
     pub(super) fn partition_evenly<const L: usize>(
         source: &impl Source<L>,
         seed: u64,
@@ -90,7 +91,8 @@ impl Distinct {
     ) -> Result<Option<Self>> {
         let mut this = Self::empty(rows, LARGE_PARTITION_ROWS, context)?;
         let partitions = this.bounds.len();
-        // Hashes spread keys evenly: each partition has room for few less than the mean, and the rest is spilled.
+        // Hashes spread distinct keys evenly. Each partition has room for a little less than the mean, so nearly all of them
+        // become full; what has no room goes to a common rest.
         let mean = indexed / partitions;
         let room = mean - (4 * mean.isqrt()).min(mean);
         for (p, bound) in this.bounds.iter_mut().enumerate() {
@@ -122,7 +124,7 @@ impl Distinct {
         Ok(Self { entries: Vec::new(), bounds, spilled: Vec::new(), first_of: None, is_distinct: false })
     }
 
-    /// Makes the partitions as large as they have to be.
+    /// Counts the rows of each partition and allocates the entries.
     fn count<const L: usize>(
         &mut self,
         source: &impl Source<L>,
@@ -133,7 +135,7 @@ impl Distinct {
         let place = Place::new(self.bounds.len(), context);
         let bounds = &mut self.bounds;
         bounds.fill([0; 2]);
-        for_each_stage(source, seed, rows, context, |hashes, _| {
+        for_each_chunk(source, seed, rows, context, |hashes, _| {
             hashes.iter().for_each(|&hash| bounds[place.of(hash)][1] += 1);
             true
         })?;
@@ -147,8 +149,8 @@ impl Distinct {
         Ok(())
     }
 
-    /// Writes each row to its partition. What needs more than `room` is spilled, behind the last of them; answers the end of
-    /// that, and `None` where there is no more place.
+    /// Writes each row to its partition. Once a partition holds `room` rows, further ones go behind all partitions. Returns the
+    /// end of those, or `None` where there are too many.
     fn spread<const L: usize>(
         &mut self,
         source: &impl Source<L>,
@@ -160,7 +162,7 @@ impl Distinct {
         let place = Place::new(self.bounds.len(), context);
         let mut spill = self.bounds.len().saturating_mul(room).min(self.entries.len());
         let (bounds, entries) = (&mut self.bounds[..], &mut self.entries[..]);
-        let fits = for_each_stage(source, seed, rows, context, |hashes, rows| {
+        let fits = for_each_chunk(source, seed, rows, context, |hashes, rows| {
             for (&hash, &row) in hashes.iter().zip(rows) {
                 let [start, end] = &mut bounds[place.of(hash)];
                 let mut at = *end as usize;
@@ -180,81 +182,70 @@ impl Distinct {
         Ok(fits.then_some(spill))
     }
 
-    /// Keeps the first entry of each key. False where the slots are flooded.
+    /// Keeps the first entry of each key. False where too many keys meet in one place of the hash table.
+    #[inline(never)]
     pub(super) fn dedupe<const L: usize>(
         &mut self,
         source: &impl Source<L>,
         rows: usize,
         context: &mut IndexContext<'_>,
     ) -> Result<bool> {
-        let bits = self.bounds.len().ilog2();
         let collide = context.config.collide;
-        let largest = self.bounds.iter().map(|[start, end]| (end - start) as usize).max().unwrap_or(0);
-        // 0 is a free slot, else the position of an entry within its partition, plus 1.
-        let mut slots: Vec<u32> = admitted(context.scratch, (largest * 2).next_power_of_two().clamp(2, SLOTS))?;
+        // hashbrown finds the place of a key by the lowest bits of its hash and compares the highest. The highest are equal within
+        // a partition, so the halves are exchanged.
+        let hash = |entry: &Entry| hash::collide(hash_of(entry), collide).rotate_left(32);
+        // Of each key, the position of its first entry in the partition.
+        let mut firsts = HashTable::<u32>::new();
         for [start, end] in &mut self.bounds {
             context.cancel.check()?;
             let entries = &mut self.entries[*start as usize..*end as usize];
-            let mut used = (entries.len() * 2).next_power_of_two().clamp(2, slots.len());
-            slots[..used].fill(0);
-            let place =
-                |entry: &Entry, used: usize| scale_bits(hash::collide(hash_of(entry), collide) << bits, used.ilog2());
-            let (mut kept, mut walked) = (0, 0);
+            firsts.clear();
+            if firsts.capacity() > 2 * PARTITION_ROWS.max(entries.len()) {
+                // It grew for a partition with very many keys, and clearing it for each small one would take longer than filling.
+                release_table(context.scratch, std::mem::take(&mut firsts));
+            }
+            let (mut kept, mut compared) = (0, 0);
             for i in 0..entries.len() {
                 let entry = entries[i];
-                let mut slot = place(&entry, used);
-                loop {
-                    let Some(other) = (slots[slot] as usize).checked_sub(1) else {
-                        entries[kept] = entry;
-                        kept += 1;
-                        slots[slot] = kept as u32;
-                        break;
+                let place = hash(&entry);
+                let found = firsts.find(place, |&first| {
+                    compared += 1;
+                    let first = &entries[first as usize];
+                    hash_of(first) == hash_of(&entry) && source.compare(row_of(first), row_of(&entry)).is_eq()
+                });
+                if let Some(&first) = found {
+                    let first_of = match &mut self.first_of {
+                        Some(first_of) => first_of,
+                        none => none.insert(identity(rows, context)?),
                     };
-                    let other = entries[other];
-                    if hash_of(&other) == hash_of(&entry) && source.compare(row_of(&other), row_of(&entry)).is_eq() {
-                        let first_of = match &mut self.first_of {
-                            Some(first_of) => first_of,
-                            none => none.insert(identity(rows, context)?),
-                        };
-                        first_of[row_of(&entry) as usize] = row_of(&other);
-                        break;
+                    first_of[row_of(&entry) as usize] = row_of(&entries[first as usize]);
+                } else {
+                    let hash = |&first: &u32| hash(&entries[first as usize]);
+                    if firsts.len() == firsts.capacity() {
+                        let more = (entries.len() - i).min(PARTITION_ROWS.max(firsts.len()));
+                        reserve(&mut firsts, more, context.scratch, hash)?;
                     }
-                    walked += 1;
-                    slot = (slot + 1) & (used - 1);
+                    firsts.insert_unique(place, kept as u32, hash);
+                    entries[kept] = entry;
+                    kept += 1;
                 }
-                if walked > LONG * (i + LONG) {
-                    steps::count(|| walked);
-                    release(context.scratch, slots);
+                // Many hashes that share a place also share tags, of which there are 128, so they show in the comparisons.
+                if compared > LONG * (i + LONG) {
+                    step_counter::count(|| compared);
+                    release_table(context.scratch, firsts);
                     return Ok(false);
                 }
-                if kept * 2 > used {
-                    used *= 2;
-                    if used > slots.len() {
-                        let larger = admitted(context.scratch, used)?;
-                        release(context.scratch, std::mem::replace(&mut slots, larger));
-                    } else {
-                        slots[..used].fill(0);
-                    }
-                    for (k, entry) in entries[..kept].iter().enumerate() {
-                        let mut slot = place(entry, used);
-                        while slots[slot] != 0 {
-                            walked += 1;
-                            slot = (slot + 1) & (used - 1);
-                        }
-                        slots[slot] = k as u32 + 1;
-                    }
-                }
             }
-            steps::count(|| walked + entries.len());
+            step_counter::count(|| compared + entries.len());
             *end = *start + kept as u32;
         }
         self.is_distinct = true;
-        release(context.scratch, slots);
+        release_table(context.scratch, firsts);
         Ok(true)
     }
 
-    /// Does what [`dedupe`](Self::dedupe) does by sorting, in bounded time whatever the hashes, and leaves the entries of
-    /// each partition in the order in which the table searches long buckets.
+    /// Does what [`dedupe`](Self::dedupe) does by sorting, in bounded time whatever the hashes, and leaves the entries of each
+    /// partition in the order by which the table bisects long buckets.
     pub(super) fn sort<const L: usize>(
         &mut self,
         source: &impl Source<L>,
@@ -297,7 +288,7 @@ impl Distinct {
         self.bounds.len()
     }
 
-    /// The entries of partition `p`, in two parts.
+    /// The entries of partition `p`: those within it, and those that had no room there.
     fn entries(&self, p: usize) -> [&[Entry]; 2] {
         let part = |&[start, end]: &[u32; 2]| &self.entries[start as usize..end as usize];
         [part(&self.bounds[p]), self.spilled.get(p).map_or(&[], part)]
@@ -308,7 +299,7 @@ impl Distinct {
         self.entries(p).into_iter().flatten().map(row_of)
     }
 
-    /// Frees all but `first_of`.
+    /// Frees the partitions and returns `first_of`.
     pub(super) fn into_first_of(self, context: &mut IndexContext<'_>) -> Option<Vec<u32>> {
         release(context.scratch, self.entries);
         release(context.scratch, self.bounds);
@@ -342,7 +333,7 @@ impl Place {
     }
 }
 
-/// Entries as the table reads them.
+/// The entries of all partitions, for building the table.
 pub(super) struct Spread<'a, S> {
     pub(super) source: &'a S,
     pub(super) distinct: &'a Distinct,
@@ -385,7 +376,8 @@ impl<const L: usize, S: Source<L>> Entries<L> for Spread<'_, S> {
     }
 }
 
-/// All rows of a small build as entries, hashed twice instead of stored: none is null, and they seem distinct.
+/// All rows of a small build that has no null keys and seems distinct, for building the table. The table reads the hashes
+/// twice; hashing twice is quicker than storing them.
 pub(super) struct AllRows<'a, S> {
     pub(super) source: &'a S,
     pub(super) seed: u64,
@@ -395,15 +387,15 @@ pub(super) struct AllRows<'a, S> {
 
 impl<S> AllRows<'_, S> {
     #[inline(always)]
-    fn for_each_stage<const L: usize>(&self, mut work: impl FnMut(&Stage) -> bool) -> Result<bool>
+    fn for_each_chunk<const L: usize>(&self, mut work: impl FnMut(&KeyChunk) -> bool) -> Result<bool>
     where
         S: Source<L>,
     {
-        let mut stage = Stage::default();
-        for start in (0..self.rows).step_by(Stage::ROWS) {
+        let mut chunk = KeyChunk::default();
+        for start in (0..self.rows).step_by(KeyChunk::ROWS) {
             self.cancel.check()?;
-            self.source.hash(self.seed, start, Stage::ROWS.min(self.rows - start), &mut stage);
-            if !work(&stage) {
+            self.source.hash(self.seed, start, KeyChunk::ROWS.min(self.rows - start), &mut chunk);
+            if !work(&chunk) {
                 return Ok(false);
             }
         }
@@ -426,14 +418,14 @@ impl<const L: usize, S: Source<L>> Entries<L> for AllRows<'_, S> {
 
     #[inline(always)]
     fn hashes(&self, _: usize, mut each: impl FnMut(u64) -> bool) -> Result<bool> {
-        self.for_each_stage(|stage| stage.live_words().iter().all(|&hash| each(hash)))
+        self.for_each_chunk(|chunk| chunk.live_words().iter().all(|&hash| each(hash)))
     }
 
     #[inline(always)]
     fn tuples(&self, _: usize, mut each: impl FnMut(u64, [u32; L], u32)) -> Result<()> {
-        self.for_each_stage(|stage| {
-            for (i, (&hash, &row)) in stage.live_words().iter().zip(stage.live_rows()).enumerate() {
-                each(hash, self.source.lanes_in(stage, i), row);
+        self.for_each_chunk(|chunk| {
+            for (i, (&hash, &row)) in chunk.live_words().iter().zip(chunk.live_rows()).enumerate() {
+                each(hash, self.source.lanes_in(chunk, i), row);
             }
             true
         })?;
@@ -441,39 +433,39 @@ impl<const L: usize, S: Source<L>> Entries<L> for AllRows<'_, S> {
     }
 }
 
-/// Hashes all rows, stage by stage, until `work` says to stop; returns whether it never did.
-fn for_each_stage<const L: usize>(
+/// Calls `work` with the hashes and rows of each chunk until it returns false. Returns whether it never did.
+fn for_each_chunk<const L: usize>(
     source: &impl Source<L>,
     seed: u64,
     rows: usize,
     context: &mut IndexContext<'_>,
     mut work: impl FnMut(&[u64], &[u32]) -> bool,
 ) -> Result<bool> {
-    let morsel = scratch_size(rows.min(Stage::ROWS), 1, false)?;
+    let morsel = scratch_size(rows.min(KeyChunk::ROWS), 1, false)?;
     context.scratch.try_grow(morsel)?;
     let all = AllRows { source, seed, rows, cancel: context.cancel };
-    let finished = all.for_each_stage(|stage| work(stage.live_words(), stage.live_rows()))?;
+    let finished = all.for_each_chunk(|chunk| work(chunk.live_words(), chunk.live_rows()))?;
     context.scratch.shrink(morsel);
     Ok(finished)
 }
 
-/// False where some of the first rows have the same hash, so likely the same key.
+/// False where two rows of the first chunk have the same hash, so most likely the same key.
 pub(super) fn seem_distinct<const L: usize>(source: &impl Source<L>, seed: u64, rows: usize) -> bool {
-    let mut stage = Stage::default();
-    source.hash(seed, 0, rows.min(Stage::ROWS), &mut stage);
-    let hashes = stage.live_words_mut();
+    let mut chunk = KeyChunk::default();
+    source.hash(seed, 0, rows.min(KeyChunk::ROWS), &mut chunk);
+    let hashes = chunk.live_words_mut();
     hashes.sort_unstable();
     hashes.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// The upper `bits` bits.
+/// The upper `bits` bits of a hash.
 #[inline(always)]
 fn scale_bits(hash: u64, bits: u32) -> usize {
-    // Two shifts, because a shift by 64 is not defined.
+    // Two shifts, because one by 64 bits is an overflow.
     (hash >> 1 >> (63 - bits)) as usize
 }
 
-/// Every row the first of its key.
+/// The numbers of all rows: each row as the first row of its key.
 pub(super) fn identity(rows: usize, context: &mut IndexContext<'_>) -> Result<Vec<u32>> {
     let mut first_of: Vec<u32> = admitted(context.retained, rows)?;
     for (row, first) in first_of.iter_mut().enumerate() {

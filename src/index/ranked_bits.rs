@@ -1,16 +1,17 @@
-//! A set of small numbers that answers the rank of a member: 32 bits and their running rank share one word.
+//! A set of small numbers that knows the rank of each member, the number of members below it. Each word holds 32 bits of the
+//! set and the rank of the first of them.
 
 use arrow_buffer::ScalarBuffer;
 
-use super::scratch::{admitted, held};
+use super::allocate::{admitted, held};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::Reservation;
 
-/// Words between two polls of the cancel flag.
+/// Words between two checks for cancellation.
 const MORSEL: usize = 1 << 16;
 
-/// Members under construction.
+/// The set while members are inserted.
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
@@ -24,7 +25,7 @@ impl Bits {
         self.0[(value / 32) as usize] |= 1 << (value % 32);
     }
 
-    /// Sums up the ranks and returns the number of members with the set.
+    /// Adds the ranks. Returns the finished set and the number of its members.
     pub(super) fn rank(mut self, cancel: &Cancel) -> Result<(RankedBits, usize)> {
         let mut rank = 0u64;
         for morsel in self.0.chunks_mut(MORSEL) {
@@ -39,7 +40,7 @@ impl Bits {
     }
 }
 
-/// [`RankedBits::rank`] in the words of a set, for loops that have them at hand.
+/// [`RankedBits::rank`] for loops that hold the words of the set.
 #[inline(always)]
 pub(super) fn rank(words: &[u64], value: u64) -> (bool, u32) {
     let (word, bit) = (words[(value / 32) as usize], value % 32);
@@ -52,7 +53,7 @@ pub(super) fn rank(words: &[u64], value: u64) -> (bool, u32) {
 pub(super) struct RankedBits(pub(super) ScalarBuffer<u64>);
 
 impl RankedBits {
-    /// Whether `value` is a member, and the number of members below it. `value` is at most `max`.
+    /// Whether `value`, which is at most the set's `max`, is a member, and how many members are below it.
     #[inline(always)]
     pub(super) fn rank(&self, value: u64) -> (bool, u32) {
         rank(&self.0, value)

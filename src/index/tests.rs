@@ -45,7 +45,7 @@ fn build(
     nulls_equal: &[bool],
     config: &Config,
     pool: &Arc<dyn Pool>,
-) -> Result<(KeyIndex, RowGroups)> {
+) -> Result<(KeyIndex, KeyRows)> {
     let mut retained = Reservation::new(pool, "retained");
     let mut scratch = Reservation::new(pool, "scratch");
     let context = IndexContext {
@@ -68,13 +68,13 @@ fn unlimited() -> Arc<dyn Pool> {
     Arc::new(MemoryPool::unlimited())
 }
 
-fn rows_of(groups: &RowGroups, group: u32) -> Vec<u32> {
+fn rows_of(groups: &KeyRows, group: u32) -> Vec<u32> {
     let g = group as usize;
     match groups {
-        RowGroups::Identity => vec![group],
-        RowGroups::Unique { rows } => vec![rows[g]],
-        RowGroups::Runs { offsets } => (offsets[g]..offsets[g + 1]).collect(),
-        RowGroups::Csr { offsets, rows } => rows[offsets[g] as usize..offsets[g + 1] as usize].to_vec(),
+        KeyRows::Identity => vec![group],
+        KeyRows::Unique { rows } => vec![rows[g]],
+        KeyRows::Runs { offsets } => (offsets[g]..offsets[g + 1]).collect(),
+        KeyRows::Csr { offsets, rows } => rows[offsets[g] as usize..offsets[g + 1] as usize].to_vec(),
     }
 }
 
@@ -310,7 +310,7 @@ proptest! {
     }
 }
 
-fn kind_of<const N: usize>(columns: [&ArrayRef; N], config: &Config) -> (IndexKind, RowGroups, usize) {
+fn kind_of<const N: usize>(columns: [&ArrayRef; N], config: &Config) -> (IndexKind, KeyRows, usize) {
     let (index, groups) = build(&columns.map(Arc::clone), &[false; N], config, &unlimited()).unwrap();
     let size = index.memory_size() + groups.memory_size();
     (index.kind(), groups, size)
@@ -335,22 +335,22 @@ fn gcd(a: usize, b: usize) -> usize {
 fn kinds_and_groups() {
     let config = Config::default();
     let ascending = int64((0..5000).map(|i| i * 17));
-    assert!(matches!(kind_of([&ascending], &config), (IndexKind::Dense, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&ascending], &config), (IndexKind::Dense, KeyRows::Identity, _)));
     let runs = int64((0..5000).map(|i| i / 3));
-    assert!(matches!(kind_of([&runs], &config), (IndexKind::Dense, RowGroups::Runs { .. }, _)));
+    assert!(matches!(kind_of([&runs], &config), (IndexKind::Dense, KeyRows::Runs { .. }, _)));
     let sparse = int64(shuffled(5000).map(|i| i * 1_000_003));
-    assert!(matches!(kind_of([&sparse], &config), (IndexKind::Hashed, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
     let off = Config { perfect_hash_min_density: 1.5, ..Config::default() };
-    assert!(matches!(kind_of([&runs], &off), (IndexKind::Hashed, RowGroups::Runs { .. }, _)));
+    assert!(matches!(kind_of([&runs], &off), (IndexKind::Hashed, KeyRows::Runs { .. }, _)));
     let text = arrow_cast::cast(&sparse, &DataType::Utf8).unwrap();
-    assert!(matches!(kind_of([&text], &config), (IndexKind::Bytes, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&text], &config), (IndexKind::Bytes, KeyRows::Identity, _)));
     let small = int64(shuffled(5000).map(|i| i % 50));
-    assert!(matches!(kind_of([&small, &small], &config), (IndexKind::Dense, RowGroups::Csr { .. }, _)));
-    assert!(matches!(kind_of([&small, &sparse], &config), (IndexKind::Hashed, RowGroups::Identity, _)));
-    assert!(matches!(kind_of([&small, &text], &config), (IndexKind::Rows, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&small, &small], &config), (IndexKind::Dense, KeyRows::Csr { .. }, _)));
+    assert!(matches!(kind_of([&small, &sparse], &config), (IndexKind::Hashed, KeyRows::Identity, _)));
+    assert!(matches!(kind_of([&small, &text], &config), (IndexKind::Rows, KeyRows::Identity, _)));
     // Ranges of 2^64 - 1 each do not pack.
     let wide = int64([i64::MIN, i64::MAX].into_iter());
-    assert!(matches!(kind_of([&wide, &wide], &config), (IndexKind::Rows, RowGroups::Identity, _)));
+    assert!(matches!(kind_of([&wide, &wide], &config), (IndexKind::Rows, KeyRows::Identity, _)));
 }
 
 /// Bytes per row that are retained beyond the data, for numbers of rows around powers of two; and per duplicate row.
@@ -427,7 +427,36 @@ fn steps_are_bounded() {
     assert!(probe_steps() - before <= 4096 * 20);
 }
 
-/// Several partitions and stages, and partitions that hold far more rows than the others.
+/// The integer whose word has this hash.
+fn key_with_hash(hash: u64) -> i64 {
+    // Newton's method doubles the correct bits of an inverse modulo 2^64; an odd number is its own in the lowest three.
+    let inverse = |k: u64| (0..5).fold(k, |x, _| x.wrapping_mul(2u64.wrapping_sub(k.wrapping_mul(x))));
+    let x = hash.wrapping_mul(inverse(0xd6e8_feb8_6659_fd93));
+    let word = (x ^ x >> 32).wrapping_mul(inverse(0x9e37_79b9_7f4a_7c15));
+    assert_eq!(super::hash::word(word, 0), hash);
+    (word ^ 1 << 63) as i64
+}
+
+/// Keys that somebody chose by their hashes: all in one partition, and all in one place of the table that finds duplicates.
+#[test]
+fn chosen_hashes() {
+    let rows = 60_000;
+    // Every fourth row has the key of the row before it.
+    let number = |row: u64| row - row % 4 / 3;
+    let one_partition = |row: u64| number(row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12;
+    let one_place = |row: u64| number(row).wrapping_mul(0x9e37_79b9) & 0xffff_ffff;
+    for hash in [&one_partition as &dyn Fn(u64) -> u64, &one_place] {
+        let keys: Vec<i64> = (0..rows).map(|row| key_with_hash(hash(row))).collect();
+        let texts = keys.iter().map(|key| Some(key.to_string())).collect();
+        let side = (vec![int64(keys.into_iter())], vec![texts]);
+        let before = probe_steps();
+        check(&side, &side, &[false], &Config::default());
+        let steps = probe_steps() - before;
+        assert!(steps <= 40 * rows, "{steps} steps for {rows} rows");
+    }
+}
+
+/// Several partitions and chunks, and partitions that hold far more rows than the others.
 #[test]
 fn many_rows() {
     let config = Config::default();

@@ -2,12 +2,12 @@
 //!
 //! Layout, all numbers little-endian: the magic, a version byte, both sides (schema as an Arrow IPC message, what the
 //! source declared), then the fields of the join in the order of [`write_join`]. A list is its length, then its items;
-//! an option is a byte 0, or 1 and the value.
+//! an option is a byte 0, or 1 and the value. Key and output columns are written as they were given, by name or position.
 
 use std::sync::Arc;
 
 use arrow_buffer::i256;
-use arrow_schema::TimeUnit;
+use arrow_schema::{DataType, TimeUnit};
 
 use super::join_type::{JoinType, PartitionMode};
 use super::validate::Validate;
@@ -15,11 +15,14 @@ use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported, plan_err};
 use crate::expr::{self, ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
 use crate::prepare::NullEquality;
-use crate::run::HashJoin;
-use crate::run::Source;
+use crate::run::{HashJoin, ProjectedColumn, Source};
 
 const MAGIC: &[u8] = b"prejoin.HashJoin";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Of an expression by itself.
+#[cfg(feature = "python")]
+const EXPR_VERSION: u8 = 1;
 
 impl HashJoin {
     /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare. A dynamic
@@ -67,7 +70,7 @@ impl Expr {
     /// The expression as bytes, in the form that a serialized join holds.
     #[cfg(feature = "python")]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![EXPR_VERSION];
         write_expr(self, &mut out);
         out
     }
@@ -77,10 +80,10 @@ impl Expr {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Expr> {
         let mut input = Reader(bytes);
         match input.byte()? {
-            VERSION => (),
+            EXPR_VERSION => (),
             version => {
                 return plan_err!(
-                    "this expression was serialized as version {version}, this prejoin reads version {VERSION}"
+                    "this expression was serialized as version {version}, this prejoin reads version {EXPR_VERSION}"
                 );
             }
         }
@@ -124,13 +127,15 @@ tags! {
 fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
     write_source(join.build_source(), out)?;
     write_source(join.probe_source(), out)?;
-    write_list(&join.on, out, write_pair);
+    let (build, probe) = (join.build_source().schema(), join.probe_source().schema());
+    write_list(&join.given_on(build, probe), out, |(build, probe), out| {
+        write_column(build, out);
+        write_column(probe, out);
+    });
     write_tag(JOIN_TYPES, join.join_type, out);
     write_list(&join.null_equality, out, |&null_equality, out| write_tag(NULL_EQUALITIES, null_equality, out));
     write_option(join.filter.as_ref(), out, write_expr);
-    write_option(join.projection.as_ref(), out, |projection, out| {
-        write_list(projection, out, |&i, out| write_len(i, out))
-    });
+    write_option(join.given_projection(build, probe), out, |columns, out| write_list(&columns, out, write_projected));
     write_option(join.limit, out, write_len);
     write_tag(MODES, join.mode, out);
     write_tag(BOOLS, join.null_aware, out);
@@ -145,11 +150,11 @@ fn write_join(join: &HashJoin, out: &mut Vec<u8>) -> Result<()> {
 fn read_join(input: &mut Reader<'_>) -> Result<HashJoin> {
     let (build, probe) = (input.source()?, input.source()?);
     let mut join = HashJoin::builder(build, probe)
-        .on(input.list(Reader::pair)?)
+        .on(input.list(|input| Ok((input.column()?, input.column()?)))?)
         .join_type(input.tag(JOIN_TYPES)?)
         .null_equalities(input.list(|input| input.tag(NULL_EQUALITIES))?)
         .filter(input.option(|input| input.expr(MAX_DEPTH))?)
-        .projection(input.option(|input| input.list(Reader::len))?)
+        .projected(input.option(|input| input.list(Reader::projected))?)
         .limit(input.option(Reader::len)?)
         .mode(input.tag(MODES)?)
         .null_aware(input.tag(BOOLS)?)
@@ -175,83 +180,129 @@ fn write_source(source: &Source, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn write_expr(expr: &Expr, out: &mut Vec<u8>) {
-    match expr {
-        Expr::Column(ColumnRef { side, id, at: _ }) => {
+fn write_column(id: &ColumnId, out: &mut Vec<u8>) {
+    match id {
+        ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
+        ColumnId::Position(position) => {
+            write_option(None, out, write_bytes);
+            write_len(*position, out);
+        }
+    }
+}
+
+fn write_projected(column: &ProjectedColumn, out: &mut Vec<u8>) {
+    match column {
+        ProjectedColumn::Position(position) => {
             out.push(0);
-            write_tag(SIDES, *side, out);
-            match id {
-                ColumnId::Name(name) => write_option(Some(name.as_bytes()), out, write_bytes),
-                ColumnId::Position(position) => {
-                    write_option(None, out, write_bytes);
-                    write_len(*position, out);
-                }
-            }
+            write_len(*position, out);
         }
-        Expr::Literal(literal) => {
+        ProjectedColumn::Build(name) => {
             out.push(1);
-            write_literal(literal, out);
+            write_bytes(name.as_bytes(), out);
         }
-        Expr::Compare { op, left, right } => {
+        ProjectedColumn::Probe(name) => {
             out.push(2);
-            write_tag(COMPARE_OPS, *op, out);
-            write_expr(left, out);
-            write_expr(right, out);
+            write_bytes(name.as_bytes(), out);
         }
-        Expr::Arithmetic { op, left, right } => {
-            out.push(3);
-            write_tag(ARITHMETIC_OPS, *op, out);
-            write_expr(left, out);
-            write_expr(right, out);
-        }
-        Expr::And(children) => {
-            out.push(4);
-            write_list(children, out, write_expr);
-        }
-        Expr::Or(children) => {
-            out.push(5);
-            write_list(children, out, write_expr);
-        }
-        Expr::Not(child) => {
-            out.push(6);
-            write_expr(child, out);
-        }
-        Expr::IsNull(child) => {
-            out.push(7);
-            write_expr(child, out);
-        }
-        Expr::IsTrue(child) => {
-            out.push(8);
-            write_expr(child, out);
-        }
-        Expr::IsFalse(child) => {
-            out.push(9);
-            write_expr(child, out);
-        }
-        Expr::Negate(child) => {
-            out.push(10);
-            write_expr(child, out);
-        }
-        Expr::In { value, list } => {
-            out.push(11);
-            write_expr(value, out);
-            write_list(list, out, write_expr);
-        }
-        Expr::Between { value, low, high } => {
-            out.push(12);
-            [value, low, high].into_iter().for_each(|child| write_expr(child, out));
-        }
-        Expr::Like { value, pattern, ignore_case } => {
-            out.push(13);
-            write_expr(value, out);
-            write_expr(pattern, out);
-            write_tag(BOOLS, *ignore_case, out);
-        }
-        Expr::Cast { value, to, or_null } => {
-            out.push(14);
-            write_expr(value, out);
-            write_bytes(expr::type_name(to).as_bytes(), out);
-            write_tag(BOOLS, *or_null, out);
+        ProjectedColumn::Mark => out.push(3),
+    }
+}
+
+/// What is still to be written of an expression.
+enum Piece<'a> {
+    Expr(&'a Expr),
+    /// Expressions after their number.
+    List(&'a [Expr]),
+    Flag(bool),
+    Type(&'a DataType),
+}
+
+/// Parents come first. What follows is a list and no calls, so that depth costs no stack.
+fn write_expr(root: &Expr, out: &mut Vec<u8>) {
+    use Piece::{Expr as One, Flag, List, Type};
+    let mut todo = vec![One(root)];
+    while let Some(piece) = todo.pop() {
+        let expr = match piece {
+            One(expr) => expr,
+            List(exprs) => {
+                write_len(exprs.len(), out);
+                todo.extend(exprs.iter().rev().map(One));
+                continue;
+            }
+            Flag(flag) => {
+                write_tag(BOOLS, flag, out);
+                continue;
+            }
+            Type(data_type) => {
+                write_bytes(expr::type_name(data_type).as_bytes(), out);
+                continue;
+            }
+        };
+        // The last one first.
+        match expr {
+            Expr::Column(ColumnRef { side, id, at: _ }) => {
+                out.push(0);
+                write_tag(SIDES, *side, out);
+                write_column(id, out);
+            }
+            Expr::Literal(literal) => {
+                out.push(1);
+                write_literal(literal, out);
+            }
+            Expr::Compare { op, left, right } => {
+                out.push(2);
+                write_tag(COMPARE_OPS, *op, out);
+                todo.extend([One(right), One(left)]);
+            }
+            Expr::Arithmetic { op, left, right } => {
+                out.push(3);
+                write_tag(ARITHMETIC_OPS, *op, out);
+                todo.extend([One(right), One(left)]);
+            }
+            Expr::And(children) => {
+                out.push(4);
+                todo.push(List(children));
+            }
+            Expr::Or(children) => {
+                out.push(5);
+                todo.push(List(children));
+            }
+            Expr::Not(child) => {
+                out.push(6);
+                todo.push(One(child));
+            }
+            Expr::IsNull(child) => {
+                out.push(7);
+                todo.push(One(child));
+            }
+            Expr::IsTrue(child) => {
+                out.push(8);
+                todo.push(One(child));
+            }
+            Expr::IsFalse(child) => {
+                out.push(9);
+                todo.push(One(child));
+            }
+            Expr::Negate(child) => {
+                out.push(10);
+                todo.push(One(child));
+            }
+            Expr::In { value, list } => {
+                out.push(11);
+                todo.extend([List(list), One(value)]);
+            }
+            Expr::Between { value, low, high } => {
+                out.push(12);
+                todo.extend([One(high), One(low), One(value)]);
+            }
+            Expr::Like { value, pattern, ignore_case } => {
+                out.push(13);
+                todo.extend([Flag(*ignore_case), One(pattern), One(value)]);
+            }
+            Expr::Cast { value, to, or_null } => {
+                out.push(14);
+                todo.extend([Flag(*or_null), Type(to), One(value)]);
+            }
         }
     }
 }
@@ -348,6 +399,21 @@ fn write_option<T>(value: Option<T>, out: &mut Vec<u8>, write: impl Fn(T, &mut V
     }
 }
 
+/// An expression whose operands are being read.
+struct Open {
+    tag: u8,
+    compare: Option<CompareOp>,
+    arithmetic: Option<ArithmeticOp>,
+    /// How many operands it has.
+    wanted: usize,
+    operands: Vec<Expr>,
+}
+
+enum Begun {
+    Done(Expr),
+    Open(Open),
+}
+
 /// What is left to read. Nothing is allocated for a length that was only claimed.
 struct Reader<'a>(&'a [u8]);
 
@@ -373,6 +439,23 @@ impl<'a> Reader<'a> {
 
     fn pair(&mut self) -> Result<(usize, usize)> {
         Ok((self.len()?, self.len()?))
+    }
+
+    fn column(&mut self) -> Result<ColumnId> {
+        Ok(match self.option(Self::text)? {
+            Some(name) => ColumnId::Name(name),
+            None => ColumnId::Position(self.len()?),
+        })
+    }
+
+    fn projected(&mut self) -> Result<ProjectedColumn> {
+        Ok(match self.byte()? {
+            0 => ProjectedColumn::Position(self.len()?),
+            1 => ProjectedColumn::Build(self.text()?),
+            2 => ProjectedColumn::Probe(self.text()?),
+            3 => ProjectedColumn::Mark,
+            _ => return Err(damaged("it holds an unknown choice")),
+        })
     }
 
     fn bytes(&mut self) -> Result<&'a [u8]> {
@@ -407,50 +490,88 @@ impl<'a> Reader<'a> {
         Ok(source.with_ordering(ordering).with_equal_columns(equal))
     }
 
-    /// An expression of at most `depth` levels.
+    /// An expression of at most `depth` levels. Those whose operands are still to come are a list and no calls.
     fn expr(&mut self, depth: usize) -> Result<Expr> {
-        let Some(depth) = depth.checked_sub(1) else { return Err(damaged("its predicate is nested too deeply")) };
-        let child = |input: &mut Self| input.expr(depth);
-        Ok(match self.byte()? {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            if open.len() >= depth {
+                return Err(damaged("its predicate is nested too deeply"));
+            }
+            let mut begun = self.begin()?;
+            loop {
+                // An expression is done with its last operand, and is then an operand itself.
+                let done = match begun {
+                    Begun::Done(expr) => expr,
+                    Begun::Open(parent) if parent.wanted > parent.operands.len() => {
+                        open.push(parent);
+                        break;
+                    }
+                    Begun::Open(parent) => self.finish(parent)?,
+                };
+                let Some(mut parent) = open.pop() else { return Ok(done) };
+                parent.operands.push(done);
+                if (parent.tag, parent.operands.len()) == (11, 1) {
+                    parent.wanted = self.len()?.saturating_add(1);
+                }
+                begun = Begun::Open(parent);
+            }
+        }
+    }
+
+    /// What stands before the operands of an expression.
+    fn begin(&mut self) -> Result<Begun> {
+        let mut open = Open { tag: self.byte()?, compare: None, arithmetic: None, wanted: 0, operands: Vec::new() };
+        open.wanted = match open.tag {
             0 => {
                 let side = self.tag(SIDES)?;
-                let id = match self.option(Self::text)? {
-                    Some(name) => ColumnId::Name(name),
-                    None => ColumnId::Position(self.len()?),
-                };
-                Expr::Column(ColumnRef { side, id, at: None })
+                return Ok(Begun::Done(Expr::Column(ColumnRef { side, id: self.column()?, at: None })));
             }
-            1 => Expr::Literal(self.literal()?),
+            1 => return Ok(Begun::Done(Expr::Literal(self.literal()?))),
             2 => {
-                let op = self.tag(COMPARE_OPS)?;
-                child(self)?.compare(op, child(self)?)
+                open.compare = Some(self.tag(COMPARE_OPS)?);
+                2
             }
             3 => {
-                let op = self.tag(ARITHMETIC_OPS)?;
-                child(self)?.arithmetic(op, child(self)?)
+                open.arithmetic = Some(self.tag(ARITHMETIC_OPS)?);
+                2
             }
-            4 => Expr::And(self.list(child)?),
-            5 => Expr::Or(self.list(child)?),
-            6 => Expr::Not(Box::new(child(self)?)),
-            7 => Expr::IsNull(Box::new(child(self)?)),
-            8 => child(self)?.is_true(),
-            9 => child(self)?.is_false(),
-            10 => -child(self)?,
-            11 => {
-                let value = child(self)?;
-                value.is_in(self.list(child)?)
-            }
-            12 => child(self)?.between(child(self)?, child(self)?),
-            13 => {
-                let (value, pattern) = (Box::new(child(self)?), Box::new(child(self)?));
+            4 | 5 => self.len()?,
+            6..=11 | 14 => 1,
+            12 => 3,
+            13 => 2,
+            _ => return Err(damaged("its predicate holds an unknown node")),
+        };
+        Ok(Begun::Open(open))
+    }
+
+    /// An expression of its operands, and what stands after them.
+    fn finish(&mut self, open: Open) -> Result<Expr> {
+        let Open { tag, compare, arithmetic, wanted: _, operands } = open;
+        if let 4 | 5 = tag {
+            return Ok(if tag == 4 { Expr::And(operands) } else { Expr::Or(operands) });
+        }
+        let mut operands = operands.into_iter();
+        let mut operand = || operands.next().ok_or_else(|| damaged("an operand is missing"));
+        let first = operand()?;
+        Ok(match (tag, compare, arithmetic) {
+            (_, Some(op), _) => first.compare(op, operand()?),
+            (_, _, Some(op)) => first.arithmetic(op, operand()?),
+            (6, ..) => first.not(),
+            (7, ..) => first.is_null(),
+            (8, ..) => first.is_true(),
+            (9, ..) => first.is_false(),
+            (10, ..) => -first,
+            (11, ..) => first.is_in(operands),
+            (12, ..) => first.between(operand()?, operand()?),
+            (13, ..) => {
+                let (value, pattern) = (Box::new(first), Box::new(operand()?));
                 Expr::Like { value, pattern, ignore_case: self.tag(BOOLS)? }
             }
-            14 => {
-                let (value, name) = (Box::new(child(self)?), self.text()?);
+            _ => {
+                let (value, name) = (Box::new(first), self.text()?);
                 let to = expr::type_named(&name).ok_or_else(|| damaged("it casts to an unknown type"))?;
                 Expr::Cast { value, to, or_null: self.tag(BOOLS)? }
             }
-            _ => return Err(damaged("its predicate holds an unknown node")),
         })
     }
 

@@ -53,11 +53,11 @@ impl HashJoin {
         let (build, probe) = (self.build_source().schema().fields().len(), self.probe_source().schema().fields().len());
         let column = |side| move |position| self.column(side, position);
         let pair =
-            |&(b, p): &(usize, usize)| format!("({}, {})", self.column(Side::Build, b), self.column(Side::Probe, p));
+            |(b, p): (usize, usize)| format!("({}, {})", self.column(Side::Build, b), self.column(Side::Probe, p));
         let mut parts = vec![
             format!("mode={}", self.mode),
             format!("join_type={}", self.join_type),
-            format!("on=[{}]", list(&self.on, pair)),
+            format!("on=[{}]", self.pairs().map(pair).collect::<Vec<_>>().join(", ")),
         ];
         if let Some(filter) = &self.filter {
             parts.push(format!("filter={filter}"));

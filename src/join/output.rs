@@ -128,6 +128,21 @@ impl Output {
 }
 
 impl Output {
+    /// The columns of the build side that are copied from, some more than once.
+    pub(crate) fn build_columns(&self, join_type: JoinType) -> impl Iterator<Item = usize> + '_ {
+        let beside_matches = self.sources.iter().filter_map(|source| match *source {
+            Source::Build(column) => Some(column),
+            _ => None,
+        });
+        let of_rest = self.columns.iter().filter_map(move |column| match *column {
+            OutputColumn::Build(column) | OutputColumn::Key { build: column, .. } if join_type.is_build_driven() => {
+                Some(column)
+            }
+            _ => None,
+        });
+        beside_matches.chain(of_rest)
+    }
+
     /// The same columns under other names.
     pub(crate) fn with_names(mut self, names: &[String]) -> Result<Self> {
         if names.len() != self.columns.len() {
@@ -169,13 +184,13 @@ fn sources(
     // Every build row in the output of these kinds stands beside the probe row that matched it.
     let matched = matches!(join_type, JoinType::Inner | JoinType::BuildOuter);
     let source = |column: OutputColumn| match column {
-        OutputColumn::Build(i) => match on.iter().find(|&&(key, _)| matched && key == i) {
-            // Reading the key from the probe row is sequential, from the build row random.
-            Some(&(key, from)) if copies(build.field(key).data_type(), probe.field(from).data_type()) => {
-                Source::Probe(from)
-            }
-            _ => Source::Build(i),
-        },
+        // Reading the key from the probe row is sequential, from the build row random.
+        OutputColumn::Build(i) => on
+            .iter()
+            .find(|&&(key, from)| {
+                matched && key == i && copies(build.field(key).data_type(), probe.field(from).data_type())
+            })
+            .map_or(Source::Build(i), |&(_, from)| Source::Probe(from)),
         OutputColumn::Probe(i) | OutputColumn::Key { probe: i, .. } => Source::Probe(i),
         OutputColumn::Mark => Source::Mark,
     };

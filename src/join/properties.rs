@@ -80,7 +80,7 @@ impl HashJoin {
         probe.equal_columns().iter().for_each(|&(a, b)| unite(builds + a, builds + b));
         // Every output row of these kinds stands for a matching pair.
         if matches!(self.join_type, JoinType::Inner | JoinType::ProbeSemi | JoinType::BuildSemi) {
-            self.on.iter().for_each(|&(b, p)| unite(b, builds + p));
+            self.pairs().for_each(|(b, p)| unite(b, builds + p));
         }
 
         let class = |column: &OutputColumn| match *column {

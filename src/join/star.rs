@@ -18,7 +18,8 @@ use crate::prepare::PreparedBuild;
 pub struct Leg {
     /// The build.
     pub build: Arc<PreparedBuild>,
-    /// The column that each key of the build is looked up by; `None` for columns that have the names of the keys.
+    /// The columns that each key of the build is looked up by: all that meet one key must equal it. `None` for columns that
+    /// have the names of the keys.
     pub on: Option<Vec<LegKey>>,
     /// Inner, left outer, semi, anti or mark.
     pub join_type: JoinType,
@@ -32,7 +33,7 @@ pub struct Leg {
     pub validate: Validate,
 }
 
-/// What one key of a leg's build is looked up by.
+/// What a key of a leg's build is looked up by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LegKey {
     /// A column of the probe side or of an earlier leg.
@@ -76,11 +77,11 @@ impl Leg {
         self.build.keys().iter().map(|&key| schema.field(key).name().as_str()).collect()
     }
 
-    /// The column that each key is looked up by, in key order.
-    fn key_columns(&self) -> Result<Vec<&str>> {
+    /// The columns that each key is looked up by, in key order; each key has at least one.
+    fn key_columns(&self) -> Result<Vec<Vec<&str>>> {
         let keys = self.key_names();
-        let Some(on) = &self.on else { return Ok(keys) };
-        let mut columns = vec![None; keys.len()];
+        let Some(on) = &self.on else { return Ok(keys.into_iter().map(|key| vec![key]).collect()) };
+        let mut columns: Vec<Vec<&str>> = vec![Vec::new(); keys.len()];
         for LegKey { column, key } in on {
             let named = |name: &str| keys.iter().position(|key| *key == name);
             let at = match key {
@@ -91,8 +92,10 @@ impl Leg {
                     .or_else(|| (on.len() == 1 && keys.len() == 1).then_some(0)),
             };
             match at {
-                Some(at) if columns[at].is_none() => columns[at] = Some(column.as_str()),
-                Some(at) => return plan_err!("on names the key {:?} twice", keys[at]),
+                Some(at) if columns[at].contains(&column.as_str()) => {
+                    return plan_err!("on names the key {:?} twice for the column {column:?}", keys[at]);
+                }
+                Some(at) => columns[at].push(column),
                 None => {
                     return plan_err!(
                         "on names the key {:?}, the build was prepared on {keys:?}; name keys of the build, as in \
@@ -102,12 +105,12 @@ impl Leg {
                 }
             }
         }
-        let missing = || {
-            let missing: Vec<&&str> =
-                keys.iter().zip(&columns).filter(|(_, column)| column.is_none()).map(|(key, _)| key).collect();
-            Error::Plan(format!("on leaves out the keys {missing:?} of the build; all of its keys are joined on"))
-        };
-        columns.iter().copied().collect::<Option<_>>().ok_or_else(missing)
+        let missing: Vec<&str> =
+            keys.iter().zip(&columns).filter(|(_, columns)| columns.is_empty()).map(|(key, _)| *key).collect();
+        if !missing.is_empty() {
+            return plan_err!("on leaves out the keys {missing:?} of the build; all of its keys are joined on");
+        }
+        Ok(columns)
     }
 }
 
@@ -181,6 +184,8 @@ pub(crate) struct LegLayout {
     pub(crate) schema: SchemaRef,
     /// Positions among the columns read, in key order.
     pub(crate) keys: Vec<usize>,
+    /// Further columns that a key must equal, as (place of the key, position among the columns read).
+    pub(crate) further: Vec<(usize, usize)>,
     /// Its probe columns are positions among the columns read.
     pub(crate) predicate: Option<Predicate>,
 }
@@ -405,9 +410,10 @@ impl<'a> Hand<'a> {
                 }
             }
         };
-        let mut keys = Vec::with_capacity(leg.build.keys().len());
-        for (column, &key) in leg.key_columns()?.into_iter().zip(leg.build.keys()) {
-            let key = build.field(key);
+        let (mut keys, mut further) = (Vec::with_capacity(leg.build.keys().len()), Vec::new());
+        let all = leg.key_columns()?;
+        for (place, column) in all.iter().enumerate().flat_map(|(i, all)| all.iter().map(move |&column| (i, column))) {
+            let key = build.field(leg.build.keys()[place]);
             if leg.on.is_none() && matches!(self.find(column), Found::None) {
                 return plan_err!(
                     "no column at hand has the name of the build's key {column:?}; say what it is looked up by, \
@@ -425,7 +431,11 @@ impl<'a> Hand<'a> {
                     known.field.data_type()
                 );
             }
-            keys.push(read(known)?);
+            let position = read(known)?;
+            match keys.len() == place {
+                true => keys.push(position),
+                false => further.push((place, position)),
+            }
         }
         let find = &mut |column: &ColumnRef| -> Result<(Side, usize, DataType)> {
             let of_build = |at: usize| Ok((Side::Build, at, build.field(at).data_type().clone()));
@@ -480,7 +490,7 @@ impl<'a> Hand<'a> {
             Ok((Side::Probe, read(known)?, known.field.data_type().clone()))
         };
         let predicate = leg.filter.as_ref().map(|filter| filter.bind_with(find)).transpose()?;
-        Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, predicate })
+        Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, further, predicate })
     }
 
     /// Puts the columns that leg `i` brings at hand.

@@ -4,7 +4,9 @@
 mod counter;
 mod pool;
 mod reservation;
+mod system;
 
 pub use counter::RangeCounter;
 pub use pool::{MemoryPool, Pool};
 pub use reservation::Reservation;
+pub(crate) use system::{ReturnsToSystem, ask_for_huge_pages};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Pool;
+use super::system::count_given_back;
 use crate::error::Result;
 
 /// Bytes held from a [`Pool`] under a consumer's name, given back on drop.
@@ -57,6 +58,7 @@ impl Reservation {
         if bytes > 0 {
             self.pool.shrink(bytes);
             self.size -= bytes;
+            count_given_back(bytes);
         }
     }
 }

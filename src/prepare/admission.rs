@@ -5,13 +5,10 @@ use std::ops::Range;
 
 use arrow_array::RecordBatch;
 
-use crate::columns::copy_size::{Part, grow, overflow, visit};
+use crate::columns::copy_size::{Part, SMALL_ALLOCATION, grow, overflow, visit};
 pub use crate::columns::copy_size::{copy_bound, sliced_size};
 use crate::error::{Result, internal_err};
 use crate::memory::Reservation;
-
-/// Allocations up to this are kept whole, however small the part of them that a batch shows (S15).
-const SMALL_ALLOCATION: usize = 64 * 1024;
 
 /// Compares what a copy retains with what was admitted for it, and gives the difference back.
 ///

@@ -15,8 +15,8 @@ use crate::columns::Bounds;
 use crate::columns::concat;
 use crate::columns::copy_size::copy_bound_of_column;
 use crate::error::{Error, Result, plan_err};
-use crate::index::{IndexContext, IndexKind, KeyIndex, RowGroups};
-use crate::memory::{Pool, RangeCounter, Reservation};
+use crate::index::{IndexContext, IndexKind, KeyIndex, KeyRows};
+use crate::memory::{Pool, RangeCounter, Reservation, ReturnsToSystem};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
 const MAX_ROWS: usize = u32::MAX as usize - 1;
@@ -55,10 +55,21 @@ pub struct Collector {
     cancel: Cancel,
     /// `None` after an error.
     held: Option<Held>,
+    /// Last, after what was held and what preparing took besides.
+    returns: ReturnsToSystem,
+}
+
+/// Whose memory a batch is.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// Rust allocations.
+    Own,
+    /// It was imported; the address ranges of the allocations that it keeps alive, where they are known.
+    Foreign(Option<Vec<Range<usize>>>),
 }
 
 /// An index with its groups, and the bounds of each key.
-type Indexed = ((KeyIndex, RowGroups), Vec<Option<Bounds>>);
+type Indexed = ((KeyIndex, KeyRows), Vec<Option<Bounds>>);
 
 /// What was pushed, and its charge.
 #[derive(Debug)]
@@ -85,7 +96,7 @@ impl Collector {
             all: RangeCounter::default(),
             reservation: Reservation::new(pool, "prepared build"),
         };
-        Self { spec, config, keep: Keep::All, cancel, held: Some(held) }
+        Self { spec, config, keep: Keep::All, cancel, held: Some(held), returns: ReturnsToSystem::default() }
     }
 
     /// Drops all rows of a key but one, before they are counted. Where a key repeats, rows and copy are held together for
@@ -104,7 +115,7 @@ impl Collector {
     /// [`Error::Plan`] for other columns, [`Error::Execution`] for more than 2^32-2 rows in all,
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`].
     pub fn push(&mut self, batch: RecordBatch) -> Result<()> {
-        self.take(|held, spec| held.push(spec, batch, Some(Vec::new()), false))
+        self.push_from(batch, Origin::Own)
     }
 
     /// Takes one batch that was imported, e.g. over the C Data Interface. A buffer does not tell its true allocation
@@ -117,7 +128,15 @@ impl Collector {
     /// # Errors
     /// As [`push`](Self::push).
     pub fn push_foreign(&mut self, batch: RecordBatch, extents: Option<Vec<Range<usize>>>) -> Result<()> {
-        self.take(|held, spec| held.push(spec, batch, extents, true))
+        self.push_from(batch, Origin::Foreign(extents))
+    }
+
+    /// [`push`](Self::push) or [`push_foreign`](Self::push_foreign).
+    pub(crate) fn push_from(&mut self, batch: RecordBatch, origin: Origin) -> Result<()> {
+        self.take(|held, spec| match origin {
+            Origin::Own => held.push(spec, batch, Some(Vec::new()), false),
+            Origin::Foreign(extents) => held.push(spec, batch, extents, true),
+        })
     }
 
     /// Concatenates, indexes and freezes what was pushed.
@@ -133,6 +152,7 @@ impl Collector {
         let held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
         let (columns, mut reservation) = held.into_columns(self.spec.schema(), &self.cancel)?;
+        self.returns.saw(reservation.size());
         let mut rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
         let held = reservation.size();
         let mut indexed = self.index(&rows, &mut reservation)?;
@@ -175,6 +195,7 @@ impl Collector {
         let mut held = self.held.take().ok_or_else(failed)?;
         self.cancel.check()?;
         step(&mut held, &self.spec)?;
+        self.returns.saw(held.reservation.size());
         self.held = Some(held);
         Ok(())
     }
@@ -315,6 +336,7 @@ fn held_schema(declared: &SchemaRef, columns: &[ArrayRef]) -> SchemaRef {
 
 fn name_column(error: Error, schema: &Schema, column: usize) -> Error {
     match error {
+        Error::Overflow(text) => Error::Overflow(format!("build column {:?}: {text}", schema.field(column).name())),
         Error::Execution(text) => Error::Execution(format!("build column {:?}: {text}", schema.field(column).name())),
         other => other,
     }

@@ -9,12 +9,15 @@ use arrow_schema::{DataType, UnionMode};
 use arrow_select::take::take;
 
 use super::BuildSpec;
+use crate::cancel::Cancel;
 use crate::columns::encode_schema;
 use crate::columns::positions;
 use crate::error::{Result, not_supported};
 
-/// Rows hashed at a time: bounds the memory that it takes.
+/// Rows hashed at a time, and about how many bytes: bounds the memory that it takes and the time between two looks at the
+/// cancel signal.
 const PIECE: usize = 4096;
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The hash of a null, and what others begin with. Pinned, as everything here: fingerprints stand in files.
 const NULL: u128 = 0x6e75_6c6c_9e37_79b9_7f4a_7c15_d6e8_feb9;
@@ -22,7 +25,7 @@ const ROW: u128 = 0x726f_7773_a076_1d64_78bd_642f_e703_7ed1;
 const HEAD: u128 = 0x6865_6164_a0b4_28db_9e37_79b9_7f4a_7c15;
 
 /// The fingerprint of a build. The order of rows does not matter, their number does.
-pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch) -> Result<u128> {
+pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel) -> Result<u128> {
     let Some(schema) = encode_schema(spec.schema()) else {
         return not_supported!("a schema that Arrow IPC does not carry has no fingerprint: {}", spec.schema());
     };
@@ -32,11 +35,14 @@ pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch) -> Result<u128> 
     }
     let mut sum = 0u128;
     let mut hashes = Vec::new();
-    for start in (0..rows.num_rows()).step_by(PIECE) {
-        let len = PIECE.min(rows.num_rows() - start);
+    let row_bytes = rows.get_array_memory_size() / rows.num_rows().max(1);
+    let piece = (PIECE_BYTES / row_bytes.max(1)).clamp(16, PIECE);
+    for start in (0..rows.num_rows()).step_by(piece) {
+        let len = piece.min(rows.num_rows() - start);
         hashes.clear();
         hashes.resize(len, ROW);
         for column in rows.columns() {
+            cancel.check()?;
             mix_column(&column.slice(start, len), &mut hashes)?;
         }
         // A sum does not know an order; mixing once more keeps rows from cancelling each other out.

@@ -89,5 +89,5 @@ fn value_bytes(values: &ArrayRef, at: usize) -> Result<usize> {
 }
 
 fn overflow() -> Error {
-    Error::Execution("copy size overflow: the decoded key columns are larger than the address space".to_owned())
+    Error::Overflow("copy size overflow: the decoded key columns are larger than the address space".to_owned())
 }

@@ -6,11 +6,14 @@ use arrow_array::RecordBatch;
 
 use super::admission::settle_copy;
 use crate::cancel::Cancel;
-use crate::columns::copy_size::copy_bound;
-use crate::columns::{Selection, gather};
+use crate::columns::copy_size::gather_bound;
+use crate::columns::{Selection, Share, gather_shared};
 use crate::error::Result;
-use crate::index::RowGroups;
+use crate::index::KeyRows;
 use crate::memory::{RangeCounter, Reservation};
+
+/// Rows between two looks at the stop signal.
+const MORSEL: usize = 1 << 16;
 
 /// Which of the rows that share a key a build keeps. Rows whose key no probe can match, such as a null that matches
 /// nothing, share it with no other row and stay.
@@ -37,7 +40,7 @@ impl fmt::Display for Keep {
 
 impl Keep {
     /// The build row of `group` that stays; the first one for `All`.
-    pub(crate) fn row(self, groups: &RowGroups, group: u32) -> u32 {
+    pub(crate) fn row(self, groups: &KeyRows, group: u32) -> u32 {
         match self {
             Keep::All | Keep::First => groups.first_row(group),
             Keep::Last => groups.last_row(group),
@@ -49,7 +52,7 @@ impl Keep {
     pub(crate) fn copy(
         self,
         (rows, held): (RecordBatch, usize),
-        (groups, num_keys): (&RowGroups, usize),
+        (groups, num_keys): (&KeyRows, usize),
         reservation: &mut Reservation,
         cancel: &Cancel,
     ) -> Result<RecordBatch> {
@@ -57,22 +60,32 @@ impl Keep {
         let words = rows.num_rows().div_ceil(64);
         scratch.try_grow(words * size_of::<u64>() + rows.num_rows() * size_of::<u32>())?;
         let mut dropped = vec![0u64; words];
-        for group in 0..num_keys as u32 {
-            let stays = self.row(groups, group);
-            groups.for_each_row(group, |row| dropped[row as usize / 64] |= u64::from(row != stays) << (row % 64));
-        }
+        groups.try_for_each_row(
+            num_keys,
+            cancel,
+            |_| true,
+            |group, row| {
+                dropped[row as usize / 64] |= u64::from(row != self.row(groups, group)) << (row % 64);
+            },
+        )?;
         let stays = |&row: &u32| dropped[row as usize / 64] >> (row % 64) & 1 == 0;
         let mut kept: Vec<u32> = Vec::with_capacity(rows.num_rows());
-        kept.extend((0..rows.num_rows() as u32).filter(stays));
-        cancel.check()?;
+        for start in (0..rows.num_rows()).step_by(MORSEL) {
+            cancel.check()?;
+            let end = rows.num_rows().min(start + MORSEL);
+            kept.extend((start as u32..end as u32).filter(stays));
+        }
 
-        let admitted = copy_bound(std::slice::from_ref(&rows))?;
+        let mut admitted = 0usize;
+        for column in rows.columns() {
+            admitted = admitted.saturating_add(gather_bound(column)?);
+        }
         reservation.try_grow(admitted)?;
         let selection = Selection::try_new(&kept, rows.num_rows())?;
         let mut columns = Vec::with_capacity(rows.num_columns());
         for column in rows.columns() {
             cancel.check()?;
-            columns.push(gather(column, selection)?);
+            columns.push(gather_shared(column, selection, Share::Never)?);
         }
         let copy = RecordBatch::try_new(rows.schema(), columns)?;
         drop(rows);

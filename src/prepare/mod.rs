@@ -12,10 +12,11 @@ mod prepared_build;
 mod spec;
 
 pub use collector::Collector;
+pub(crate) use collector::Origin;
 pub use keep::Keep;
 #[cfg(feature = "python")]
 pub(crate) use lease::lease_batch;
-pub(crate) use lease::lease_column;
+pub(crate) use lease::{LeasedColumns, lease_column};
 pub use membership::Membership;
 pub use options::Config;
 pub(crate) use prepared_build::MappedBuild;

@@ -11,12 +11,13 @@ use arrow_schema::SchemaRef;
 use super::Config;
 use super::fingerprint::fingerprint;
 use super::{BuildSpec, Membership, NullEquality};
+use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::columns::Column;
 use crate::error::{Error, Result};
 use crate::file::Mapped;
-use crate::index::{IndexKind, KeyIndex, NONE, RowGroups};
-use crate::memory::Reservation;
+use crate::index::{IndexKind, KeyIndex, KeyRows, NONE};
+use crate::memory::{Reservation, ReturnsToSystem};
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
 /// number of joins and threads probe it at once behind one `Arc`.
@@ -30,12 +31,14 @@ pub struct PreparedBuild {
     rows: OnceLock<RecordBatch>,
     has_null_key: OnceLock<bool>,
     index: KeyIndex,
-    groups: RowGroups,
+    groups: KeyRows,
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
     fingerprint: OnceLock<u128>,
-    /// Last, so that the memory goes before its charge (S19).
+    /// So late that the memory goes before its charge (S19).
     memory: Memory,
+    /// Last, once all memory is free.
+    _returns: ReturnsToSystem,
 }
 
 /// Whose memory a build is in.
@@ -61,7 +64,7 @@ pub(crate) struct MappedBuild {
     pub(crate) rows_bytes: usize,
     pub(crate) has_null_key: bool,
     pub(crate) index: KeyIndex,
-    pub(crate) groups: RowGroups,
+    pub(crate) groups: KeyRows,
     pub(crate) bounds: Vec<Option<Bounds>>,
     pub(crate) membership: Membership,
     pub(crate) fingerprint: u128,
@@ -91,7 +94,7 @@ impl PreparedBuild {
     pub(crate) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
-        (index, groups): (KeyIndex, RowGroups),
+        (index, groups): (KeyIndex, KeyRows),
         bounds: Vec<Option<Bounds>>,
         config: &Config,
         reservation: Reservation,
@@ -109,6 +112,7 @@ impl PreparedBuild {
             bounds,
             membership,
             fingerprint: OnceLock::new(),
+            _returns: ReturnsToSystem::of(reservation.size()),
             memory: Memory::Own(reservation),
         })
     }
@@ -129,6 +133,8 @@ impl PreparedBuild {
             membership: build.membership,
             fingerprint: build.fingerprint.into(),
             memory: Memory::Mapped { mapped, rows_bytes, path, verified, charge },
+            // A mapping goes back by itself.
+            _returns: ReturnsToSystem::default(),
         }
     }
 
@@ -190,7 +196,9 @@ impl PreparedBuild {
                 BuildMemory { rows: private.saturating_sub(index + groups), index, groups, mapped: 0, private }
             }
             Memory::Mapped { mapped, rows_bytes, .. } => {
-                BuildMemory { rows: *rows_bytes, index, groups, mapped: mapped.bytes().len(), private: 0 }
+                let (all, private) = (mapped.bytes().len(), mapped.is_private());
+                let (mapped, private) = if private { (0, all) } else { (all, 0) };
+                BuildMemory { rows: *rows_bytes, index, groups, mapped, private }
             }
         }
     }
@@ -201,6 +209,12 @@ impl PreparedBuild {
             Memory::Mapped { path, .. } => path.as_deref(),
             Memory::Own(_) => None,
         }
+    }
+
+    /// Whether the build is a copy of its file in memory of this process.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_private_copy(&self) -> bool {
+        matches!(&self.memory, Memory::Mapped { mapped, .. } if mapped.is_private())
     }
 
     /// The bytes of the file that the build lies in.
@@ -231,7 +245,7 @@ impl PreparedBuild {
     /// Says that an unverified file holds what cannot be.
     pub(crate) fn damaged(&self) -> Error {
         let path = self.path().map_or_else(|| "a shared build".into(), |path| path.to_string_lossy());
-        Error::Execution(format!("{path} was opened unverified and is damaged; prepare and save it again"))
+        Error::Damaged(format!("{path} was opened unverified and is damaged; prepare and save it again"))
     }
 
     /// Proves that `rows` are rows of the build or [`NONE`], which an unverified file alone can fail.
@@ -264,10 +278,18 @@ impl PreparedBuild {
     /// # Errors
     /// [`Error::Execution`] for rows of an unverified file that are not valid.
     pub fn fingerprint(&self) -> Result<u128> {
+        self.fingerprint_with(&Cancel::default())
+    }
+
+    /// [`fingerprint`](Self::fingerprint) that looks at `cancel` while it is computed.
+    ///
+    /// # Errors
+    /// Those, and [`Error::Cancelled`].
+    pub fn fingerprint_with(&self, cancel: &Cancel) -> Result<u128> {
         match self.fingerprint.get() {
             Some(&known) => Ok(known),
             None => {
-                let computed = fingerprint(&self.spec, self.rows()?)?;
+                let computed = fingerprint(&self.spec, self.rows()?, cancel)?;
                 Ok(*self.fingerprint.get_or_init(|| computed))
             }
         }
@@ -315,7 +337,7 @@ impl PreparedBuild {
     }
 
     /// The build rows of each group of the index.
-    pub fn groups(&self) -> &RowGroups {
+    pub fn groups(&self) -> &KeyRows {
         &self.groups
     }
 

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 
 use super::key_reader::{Codes, Keys};
+use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::index::{Hits, NONE};
 use crate::prepare::PreparedBuild;
@@ -135,6 +136,54 @@ const STAGE: usize = 8192;
 pub(crate) enum KeySource {
     Keys(Keys),
     Codes(Codes),
+    /// Several keys in each row, which must all be one: at least two.
+    Same(Box<Same>),
+}
+
+/// Probe rows whose keys in all of some sources have one group.
+#[derive(Debug)]
+pub(crate) struct Same {
+    first: KeySource,
+    others: Vec<KeySource>,
+    scratch: Hits,
+}
+
+impl KeySource {
+    /// The rows of which `sources`, at least one, all find the same group.
+    pub(crate) fn same(first: KeySource, others: Vec<KeySource>) -> Self {
+        match others.is_empty() {
+            true => first,
+            false => KeySource::Same(Box::new(Same { first, others, scratch: Hits::default() })),
+        }
+    }
+
+    /// Appends the hits of the rows `start..start + len`, ascending.
+    fn look_up(&mut self, build: &PreparedBuild, start: usize, len: usize, hits: &mut Hits) -> Result<()> {
+        let from = hits.rows.len();
+        match self {
+            KeySource::Codes(codes) => codes.look_up(start, len, hits),
+            KeySource::Keys(Keys { columns, missing, .. }) => {
+                build.index().probe(columns, start, len, hits)?;
+                if let Some(missing) = missing {
+                    hits.retain_from(from, |row, _| !missing.value(row as usize));
+                }
+            }
+            KeySource::Same(same) => {
+                let Same { first, others, scratch } = same.as_mut();
+                first.look_up(build, start, len, hits)?;
+                for other in others {
+                    scratch.clear();
+                    other.look_up(build, start, len, scratch)?;
+                    let mut found = scratch.rows.iter().zip(&scratch.groups).peekable();
+                    hits.retain_from(from, |row, group| {
+                        while found.next_if(|&(&other, _)| other < row).is_some() {}
+                        found.peek() == Some(&(&row, &group))
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// One probe batch and how far it was read.
@@ -142,6 +191,8 @@ pub(crate) enum KeySource {
 pub(crate) struct Input {
     pub(crate) batch: RecordBatch,
     lookup: KeySource,
+    /// Looked at between stages, of which any number may give no entry.
+    cancel: Cancel,
     hits: Hits,
     /// The next hit to turn into entries.
     hit: usize,
@@ -154,9 +205,9 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub(crate) fn new(batch: RecordBatch, lookup: KeySource, mut hits: Hits) -> Self {
+    pub(crate) fn new(batch: RecordBatch, lookup: KeySource, mut hits: Hits, cancel: Cancel) -> Self {
         hits.clear();
-        Self { batch, lookup, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
+        Self { batch, lookup, cancel, hits, hit: 0, taken: 0, row: 0, looked_up: 0 }
     }
 
     pub(crate) fn into_hits(self) -> Hits {
@@ -266,16 +317,11 @@ impl Input {
 
     /// Adds the hits of the next `len` probe rows.
     fn look_up(&mut self, build: &PreparedBuild, len: usize) -> Result<()> {
-        let from = self.hits.rows.len();
-        match &self.lookup {
-            KeySource::Codes(codes) => codes.look_up(self.looked_up, len, &mut self.hits),
-            KeySource::Keys(Keys { columns, missing, .. }) => {
-                build.index().probe(columns, self.looked_up, len, &mut self.hits)?;
-                if let Some(missing) = missing {
-                    self.hits.retain_from(from, |row| !missing.value(row as usize));
-                }
-            }
+        // The caller has just looked before the first stage.
+        if self.looked_up > 0 {
+            self.cancel.check()?;
         }
+        self.lookup.look_up(build, self.looked_up, len, &mut self.hits)?;
         self.looked_up += len;
         Ok(())
     }

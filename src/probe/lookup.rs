@@ -10,7 +10,7 @@ use super::entries::{Entries, Input, KeySource, Shape};
 use super::key_reader::Keys;
 use super::visited::Visited;
 use crate::cancel::Cancel;
-use crate::columns::{Selection, gather};
+use crate::columns::{Selection, gather, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
@@ -92,11 +92,11 @@ impl PreparedBuild {
             return plan_err!("indices are those of pairs, a {join_type} join gives none; ask contains for membership");
         }
         let visited =
-            join_type.extends_build().then(|| Visited::try_new("visited build rows", self.num_keys(), 1, pool));
+            join_type.extends_build().then(|| Visited::try_new("visited build rows", self.num_keys(), pool, cancel));
         let visited = visited.transpose()?;
         let no_columns = RecordBatchOptions::new().with_row_count(Some(keys.rows));
         let batch = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &no_columns)?;
-        let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default());
+        let mut input = Input::new(batch, KeySource::Keys(keys), Hits::default(), cancel.clone());
         let shape = Shape { expand: true, misses: join_type.extends_probe(), hits: true };
         let mut entries = Entries::default();
         loop {
@@ -110,12 +110,12 @@ impl PreparedBuild {
             }
         }
         if let Some(visited) = visited {
-            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool))?;
+            let mut unmatched = self.guarded(|| visited.to_rows(self, false, pool, cancel))?;
             loop {
                 cancel.check()?;
                 entries.try_reserve(PIECE)?;
                 let before = entries.build.len();
-                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build);
+                unmatched.next_rows(false, before + PIECE, |_| true, &mut entries.build, cancel)?;
                 entries.probe.resize(entries.build.len(), NONE);
                 if entries.len() == before {
                     break;
@@ -192,7 +192,10 @@ impl Lookup {
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
         super::probe::check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
-        let columns = self.columns.iter().map(|column| gather(column, selection)).collect::<Result<_>>()?;
+        let columns = self.columns.iter().zip(self.schema.fields());
+        let columns = columns
+            .map(|(column, field)| gather(column, selection).map_err(|error| in_column(error, field.name())))
+            .collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }

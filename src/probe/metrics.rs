@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 
-use crate::error::Result;
 use crate::index::IndexKind;
 
 /// Counters of one run of a join, shared by its partitions. An attached join builds nothing: its build counters stay 0.
@@ -52,11 +51,9 @@ pub struct Metrics {
 
 impl JoinMetrics {
     /// Counts a batch of the build source.
-    pub(crate) fn count_build(&self, batch: &Result<RecordBatch>) {
-        if let Ok(batch) = batch {
-            add(&self.build_input_batches, 1);
-            add(&self.build_input_rows, batch.num_rows());
-        }
+    pub(crate) fn count_build(&self, batch: &RecordBatch) {
+        add(&self.build_input_batches, 1);
+        add(&self.build_input_rows, batch.num_rows());
     }
 
     pub(crate) fn snapshot(&self) -> Metrics {

@@ -20,5 +20,7 @@ pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub use probe::Probe;
 pub(crate) use probe::ProbePlan;
+#[cfg(feature = "python")]
+pub(crate) use probe::few_batches;
 pub use star::{StarPlan, StarProbe, StarRows};
-pub(crate) use visited::{Shares, Visited, VisitedHome, VisitedShare};
+pub(crate) use visited::{Claim, Marks};

@@ -12,10 +12,10 @@ use super::entries::{Entries, Input, KeySource, Shape};
 use super::key_reader::KeyReader;
 use super::metrics::{JoinMetrics, Timer, add};
 use super::residual::Residual;
-use super::visited::{RowBits, Shares, VisitedShare};
+use super::visited::{Claim, RowBits, Shares};
 use crate::cancel::Cancel;
 use crate::columns::concat as concat_column;
-use crate::columns::{Selection, fixed_width, gather, nulls};
+use crate::columns::{Selection, fixed_width, gather, in_column, nulls};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::Predicate;
 use crate::index::{Hits, NONE};
@@ -24,19 +24,24 @@ use crate::join::Validate;
 use crate::join::output::Source;
 use crate::join::{Output, OutputColumn};
 use crate::memory::Pool;
-use crate::prepare::PreparedBuild;
+use crate::prepare::{LeasedColumns, PreparedBuild};
 use crate::run::FilterShare;
+
+/// Rows from which on making a column takes long enough to look at the stop signal.
+pub(super) const LONG_ROWS: usize = 1 << 16;
 
 /// A validated join over one build: everything that its probes share and none of them changes.
 #[derive(Debug)]
 pub(crate) struct ProbePlan {
     pub(crate) build: Arc<PreparedBuild>,
-    /// The build's columns, under a lease where copies share their buffers.
-    pub(crate) build_columns: Vec<ArrayRef>,
+    /// The build's columns that are read, under a lease where copies share their buffers.
+    pub(crate) build_columns: LeasedColumns,
     pub(crate) probe_schema: SchemaRef,
     /// Positions of the key columns in the probe schema, in key order.
     pub(crate) probe_keys: Vec<usize>,
     pub(crate) key_reader: KeyReader,
+    /// Readers of further keys of each row, which must be the same as the first.
+    pub(crate) further_keys: Vec<KeyReader>,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
     pub(crate) validate: Validate,
@@ -88,6 +93,18 @@ impl ProbePlan {
         Shape { expand, misses: self.join_type.keeps_unmatched_probe(), hits }
     }
 
+    /// Where the groups of the rows of `batch` come from.
+    fn key_source(&self, batch: &RecordBatch, hits: &mut Hits) -> Result<KeySource> {
+        let mut source = |reader: &KeyReader| {
+            Ok(match reader.codes(batch, &self.build, hits)? {
+                Some(codes) => KeySource::Codes(codes),
+                None => KeySource::Keys(reader.read(batch)?),
+            })
+        };
+        let first = source(&self.key_reader)?;
+        Ok(KeySource::same(first, self.further_keys.iter().map(source).collect::<Result<_>>()?))
+    }
+
     /// Joins `batch` as if it were the whole probe side, into one batch of whatever size the plan allows.
     pub(crate) fn run_once(
         self: &Arc<Self>,
@@ -96,21 +113,25 @@ impl ProbePlan {
         metrics: Arc<JoinMetrics>,
         cancel: Cancel,
     ) -> Result<RecordBatch> {
-        let mut probe = Probe::new(Arc::clone(self), limit, self.shares()?, None, metrics, cancel);
+        let shares = Claim::alone()?.shares(self, &cancel)?;
+        let mut probe = Probe::new(Arc::clone(self), limit, shares, None, metrics, cancel);
+        probe.whole = true;
         probe.push(batch)?;
         let joined = probe.drain()?;
         if !self.join_type.is_build_driven() {
             return Ok(joined);
         }
         probe.finish()?;
-        one_batch(&self.output.schema, &[joined, probe.drain()?])
+        one_batch(&self.output.schema, &[joined, probe.drain()?], &probe.cancel)
     }
 }
 
 /// One partition of one join: push probe batches, take output batches, finish.
 ///
-/// Output keeps probe order, and build order within a probe row. Build-driven kinds give their unmatched rows last, from
-/// the last partition to finish.
+/// Output keeps probe order, and build order within a probe row. Build-driven kinds give their closing rows (the unmatched
+/// build rows; for semi the matched ones) last, once per run, from the last partition to finish or be dropped. A partition
+/// that fails or is dropped counts as done with the probe rows that it has read so far; where it is the last one after all
+/// others have finished, the closing rows do not come, since no one is left to give them.
 #[derive(Debug)]
 pub struct Probe {
     plan: Arc<ProbePlan>,
@@ -124,6 +145,10 @@ pub struct Probe {
     hits: Hits,
     /// Rows that the limit still allows.
     left: usize,
+    /// Largest number of rows of an output batch: as asked, or fewer where a column would outgrow its type.
+    most: usize,
+    /// The output is one batch, so that smaller ones do not help.
+    whole: bool,
     residual: Residual,
     finished: bool,
     /// What a build-driven kind still has to give.
@@ -141,6 +166,8 @@ impl Probe {
     ) -> Self {
         let _ = metrics.index_kind.set(plan.build.index_kind());
         Self {
+            most: plan.batch_size,
+            whole: false,
             plan,
             metrics,
             cancel,
@@ -183,10 +210,10 @@ impl Probe {
         check_input(&batch, &self.plan.probe_schema)?;
         add(&self.metrics.input_batches, 1);
         add(&self.metrics.input_rows, batch.num_rows());
-        if let Some(share) = self.shares.visited.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
-            share.visited.probe_rows.store(true, Ordering::Relaxed);
+        if let Some(visited) = self.shares.visited.as_ref().filter(|_| self.plan.null_aware && batch.num_rows() > 0) {
+            visited.probe_rows.store(true, Ordering::Relaxed);
             if batch.column(self.plan.probe_keys[0]).logical_null_count() > 0 {
-                share.visited.probe_nulls.store(true, Ordering::Relaxed);
+                visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
         self.feed(batch)
@@ -195,40 +222,54 @@ impl Probe {
     /// Takes a batch that is known to fit.
     pub(super) fn feed(&mut self, batch: RecordBatch) -> Result<()> {
         if self.wants_input() {
-            let codes = self.plan.key_reader.codes(&batch, &self.plan.build, &mut self.hits)?;
-            let lookup = match codes {
-                Some(codes) => KeySource::Codes(codes),
-                None => KeySource::Keys(self.plan.key_reader.read(&batch)?),
-            };
-            self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits)));
+            let lookup = self.plan.key_source(&batch, &mut self.hits)?;
+            self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits), self.cancel.clone()));
         }
         Ok(())
     }
 
     /// Says that no batch follows; what is left comes out of [`next_output`](Self::next_output).
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) where it was finished before.
     pub fn finish(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.finished, true) {
             return plan_err!("a probe is finished once");
         }
+        match self.input {
+            // Its rows come first.
+            Some(_) => Ok(()),
+            None => self.close(),
+        }
+    }
+
+    /// Ends this partition once its probe rows are read.
+    fn close(&mut self) -> Result<()> {
+        let last = self.shares.claim.end();
         self.filter = None;
         self.shares.seen = None;
-        let Some(share) = &mut self.shares.visited else { return Ok(()) };
-        if share.close() && self.left > 0 && !self.nothing_left() {
-            let share = self.shares.visited.as_ref().map(|share| &share.visited);
+        let Some(visited) = self.shares.visited.take() else { return Ok(()) };
+        // A null-aware anti join from the build side gives nothing once a probe key was null.
+        let nothing_left = self.plan.null_aware && visited.probe_nulls.load(Ordering::Relaxed);
+        if last && self.left > 0 && !nothing_left {
             let ProbePlan { build, pool, .. } = self.plan.as_ref();
             let by_row = self.plan.visits_rows();
-            let rows = share.map(|visited| build.guarded(|| visited.to_rows(build, by_row, pool)));
-            self.rest = rows.transpose()?;
+            self.rest = Some(build.guarded(|| visited.to_rows(build, by_row, pool, &self.cancel))?);
         }
-        // The bits are given back as soon as the last partition has read them.
-        self.shares.visited = None;
         Ok(())
     }
 
-    /// A null-aware anti join from the build side gives nothing once a probe key was null.
-    fn nothing_left(&self) -> bool {
-        let null_seen = |share: &VisitedShare| share.visited.probe_nulls.load(Ordering::Relaxed);
-        self.plan.null_aware && self.shares.visited.as_ref().is_some_and(null_seen)
+    /// Gives back what is of no use once the limit is reached.
+    fn let_go(&mut self) {
+        self.shares.claim.end();
+        self.filter = None;
+        self.shares.seen = None;
+        self.shares.visited = None;
+        self.input = None;
+        self.rest = None;
+        self.entries = Entries::default();
+        self.hits = Hits::default();
+        self.residual = Residual::default();
     }
 
     /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed, or
@@ -238,6 +279,9 @@ impl Probe {
         let _timer = Timer::start(&metrics.join_nanos);
         let plan = Arc::clone(&self.plan);
         let batch = plan.build.guarded(|| self.next_batch())?;
+        if self.left == 0 {
+            self.let_go();
+        }
         if let Some(batch) = &batch {
             add(&metrics.output_batches, 1);
             add(&metrics.output_rows, batch.num_rows());
@@ -247,8 +291,8 @@ impl Probe {
 
     /// All outputs up to the next push as one batch.
     pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
-        let schema = self.plan.output.schema.clone();
-        drain(&schema, || self.next_output())
+        let (schema, cancel) = (Arc::clone(&self.plan.output.schema), self.cancel.clone());
+        drain(&schema, &cancel, || self.next_output())
     }
 
     /// The next entries of the batch that was fed, in place of those that `entries` holds; false where it has no more. For
@@ -269,21 +313,30 @@ impl Probe {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if self.left == 0 {
-                self.input = None;
-                self.rest = None;
                 return Ok(None);
             }
             self.cancel.check()?;
             if self.input.is_none() {
                 return self.next_rest();
             }
-            if !self.fill()? {
+            // Entries are left where the last batch took fewer than it was meant to.
+            if (self.plan.predicate.is_some() || self.entries.len() == 0) && !self.fill()? {
                 self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
+                if self.finished {
+                    self.close()?;
+                }
                 continue;
             }
-            let rows = self.entries.len().min(self.plan.batch_size).min(self.left);
+            let mut rows = self.entries.len().min(self.most).min(self.left);
             if rows > 0 {
-                let batch = self.output(rows)?;
+                let batch = loop {
+                    match self.output(rows) {
+                        // Found before anything is copied, so the batches that follow begin with fewer rows.
+                        Err(Error::Overflow(_)) if rows > 1 && !self.whole => rows = rows.div_ceil(2),
+                        output => break output?,
+                    }
+                    self.most = rows;
+                };
                 self.left -= rows;
                 // A predicate may have let more pass than one batch takes.
                 self.entries.drop_front(rows);
@@ -296,11 +349,11 @@ impl Probe {
     fn fill(&mut self) -> Result<bool> {
         let Self { plan, shares, input, entries, residual, cancel, .. } = self;
         let Some(input) = input else { return Ok(false) };
-        let visited = shares.visited.as_ref().map(|share| share.visited.as_ref());
+        let visited = shares.visited.as_deref();
         let mut repeated = None;
         let mut see = |group| {
             if let Some(seen) = &shares.seen
-                && !seen.visited.mark_first(group)
+                && !seen.mark_first(group)
             {
                 repeated = Some(group);
             }
@@ -316,7 +369,9 @@ impl Probe {
             let (build, shape, max) = (&plan.build, plan.shape(), plan.batch_size);
             match (visited, &shares.seen) {
                 (None, None) => input.fill(build, shape, max, None, entries, |_| ())?,
-                (Some(visited), None) => input.fill(build, shape, max, None, entries, |group| visited.mark(group))?,
+                (Some(visited), None) => {
+                    input.fill(build, shape, max, None, entries, |group| visited.mark(group))?;
+                }
                 (visited, Some(_)) => input.fill(build, shape, max, None, entries, |group| {
                     visited.iter().for_each(|visited| visited.mark(group));
                     see(group);
@@ -356,10 +411,12 @@ impl Probe {
         let (build, probe) = (&self.entries.build[..rows], &self.entries.probe[..rows]);
         let sides = Sides::new(&self.plan, &input.batch, build, probe)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.plan.output.columns.len());
-        for source in &self.plan.output.sources {
+        for (source, field) in self.plan.output.sources.iter().zip(self.plan.output.schema.fields()) {
+            let named = |error| in_column(error, field.name());
+            self.poll(rows)?;
             columns.push(match *source {
-                Source::Build(i) => sides.build(i)?,
-                Source::Probe(i) => sides.probe(i)?,
+                Source::Build(i) => sides.build(i).map_err(named)?,
+                Source::Probe(i) => sides.probe(i).map_err(named)?,
                 Source::Output(i) => columns[i].clone(),
                 Source::Mark => {
                     let marks = BooleanBuffer::collect_bool(rows, |i| build[i] != NONE);
@@ -370,6 +427,11 @@ impl Probe {
         self.batch(columns, rows)
     }
 
+    /// Looks at the stop signal before a column of so many rows is made, where that takes long.
+    fn poll(&self, rows: usize) -> Result<()> {
+        if rows > LONG_ROWS { self.cancel.check() } else { Ok(()) }
+    }
+
     fn batch(&self, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(self.plan.output.schema.clone(), columns, &options)?)
@@ -377,7 +439,7 @@ impl Probe {
 
     /// The next build rows that a build-driven kind gives at its end, beside null probe columns.
     fn next_rest(&mut self) -> Result<Option<RecordBatch>> {
-        let Self { plan, rest, left, .. } = self;
+        let Self { plan, rest, left, cancel, .. } = self;
         let Some(rest) = rest else { return Ok(None) };
         let mut rows = Vec::new();
         let marked = plan.join_type == JoinType::BuildSemi;
@@ -388,18 +450,24 @@ impl Probe {
             false => None,
         };
         let keep = |row: usize| key_nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-        rest.next_rows(marked, plan.batch_size.min(*left), keep, &mut rows);
+        rest.next_rows(marked, plan.batch_size.min(*left), keep, &mut rows, cancel)?;
         if rows.is_empty() {
             self.rest = None;
             return Ok(None);
         }
         *left -= rows.len();
         let selection = Selection::try_new(&rows, plan.build.num_rows())?;
+        let plan = Arc::clone(plan);
         let columns = plan.output.columns.iter().map(|column| match *column {
-            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => gather(&plan.build_columns[i], selection),
+            OutputColumn::Build(i) | OutputColumn::Key { build: i, .. } => {
+                self.poll(rows.len())?;
+                gather(plan.build_columns.get(i)?, selection)
+            }
             OutputColumn::Probe(i) => nulls(plan.probe_schema.field(i).data_type(), rows.len()),
             OutputColumn::Mark => internal_err!("a mark join has no unmatched build rows"),
         });
+        let columns = columns.zip(plan.output.schema.fields());
+        let columns = columns.map(|(column, field)| column.map_err(|error| in_column(error, field.name())));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         self.batch(columns, rows.len()).map(Some)
     }
@@ -407,7 +475,7 @@ impl Probe {
 
 /// Both sides of some entries.
 struct Sides<'a> {
-    build_columns: &'a [ArrayRef],
+    build_columns: &'a LeasedColumns,
     probe_rows: &'a RecordBatch,
     build: Option<Selection<'a>>,
     probe: Selection<'a>,
@@ -423,7 +491,7 @@ impl<'a> Sides<'a> {
 
     fn build(&self, column: usize) -> Result<ArrayRef> {
         match self.build {
-            Some(selection) => gather(&self.build_columns[column], selection),
+            Some(selection) => gather(self.build_columns.get(column)?, selection),
             None => internal_err!("build column {column} of entries that hold no build rows"),
         }
     }
@@ -434,7 +502,7 @@ impl<'a> Sides<'a> {
 }
 
 fn too_large(what: &str) -> Error {
-    Error::Execution(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
+    Error::Overflow(format!("the output does not fit one batch: {what}; give the probe side as a stream"))
 }
 
 /// Refuses a single batch of more than 2^31-1 rows, or of more than 2 GiB in a column of fixed width.
@@ -455,7 +523,11 @@ pub(crate) fn check_batch_size(schema: &SchemaRef, rows: usize) -> Result<()> {
 }
 
 /// All batches that `next` gives as one.
-pub(super) fn drain(schema: &SchemaRef, mut next: impl FnMut() -> Result<Option<RecordBatch>>) -> Result<RecordBatch> {
+pub(super) fn drain(
+    schema: &SchemaRef,
+    cancel: &Cancel,
+    mut next: impl FnMut() -> Result<Option<RecordBatch>>,
+) -> Result<RecordBatch> {
     let Some(first) = next()? else { return Ok(RecordBatch::new_empty(schema.clone())) };
     let mut rows = first.num_rows();
     check_batch_size(schema, rows)?;
@@ -468,22 +540,52 @@ pub(super) fn drain(schema: &SchemaRef, mut next: impl FnMut() -> Result<Option<
     }
     match batches.len() {
         1 => Ok(batches.remove(0)),
-        _ => one_batch(schema, &batches),
+        _ => one_batch(schema, &batches, cancel),
     }
 }
 
+/// The pieces of an output in as few batches as they fit: one, unless a column outgrows it.
+#[cfg(feature = "python")]
+pub(crate) fn few_batches(
+    schema: &SchemaRef,
+    mut pieces: Vec<RecordBatch>,
+    cancel: &Cancel,
+) -> Result<Vec<RecordBatch>> {
+    pieces.retain(|piece| piece.num_rows() > 0);
+    let mut batches = Vec::new();
+    let mut rest = pieces.as_slice();
+    while let Some(first) = rest.first() {
+        // All of them as a rule; where they do not fit, bisection finds how many do.
+        let (mut fit, mut over, mut batch) = (1, rest.len() + 1, first.clone());
+        let mut tried = rest.len();
+        while over - fit > 1 {
+            match one_batch(schema, &rest[..tried], cancel) {
+                Ok(larger) => (fit, batch) = (tried, larger),
+                Err(Error::Overflow(_)) => over = tried,
+                Err(other) => return Err(other),
+            }
+            tried = fit.midpoint(over);
+        }
+        batches.push(batch);
+        rest = &rest[fit..];
+    }
+    Ok(batches)
+}
+
 /// The pieces of an output as one batch.
-fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch]) -> Result<RecordBatch> {
+fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch], cancel: &Cancel) -> Result<RecordBatch> {
     let rows = pieces.iter().map(RecordBatch::num_rows).sum();
     check_batch_size(schema, rows)?;
     let column = |i: usize| -> Result<ArrayRef> {
         let parts: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(i).clone()).collect();
         let data_type = parts[0].data_type();
         let outgrown = || too_large(&format!("column {:?} of type {data_type} outgrows it", schema.field(i).name()));
-        // Arrow panics on lists that outgrow their offsets, and refuses dictionaries that just fill their key type.
-        if data_type.is_nested() || matches!(data_type, DataType::Dictionary(_, _)) {
-            return concat_column(&parts, &Cancel::default()).map_err(|error| match error {
-                Error::Execution(_) => outgrown(),
+        cancel.check()?;
+        // Arrow's looks at no stop signal, panics on lists that outgrow their offsets, and refuses dictionaries that just
+        // fill their key type; it shares the text of views.
+        if !matches!(data_type, DataType::Utf8View | DataType::BinaryView) {
+            return concat_column(&parts, cancel).map_err(|error| match error {
+                Error::Overflow(_) => outgrown(),
                 other => other,
             });
         }

@@ -5,13 +5,13 @@
 //! with that key that follows.
 
 use arrow_array::{Array, ArrayRef, BooleanArray};
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 use super::entries::{Entries, Input, Run};
 use super::probe::ProbePlan;
 use super::visited::Visited;
-use crate::columns::{Selection, pick};
-use crate::error::Result;
+use crate::columns::{Selection, in_column, pick};
+use crate::error::{Error, Result};
 use crate::expr::{Predicate, Side, Value};
 use crate::index::NONE;
 use crate::join::JoinType;
@@ -137,11 +137,11 @@ impl Residual {
             let mut only = Entries::default();
             let hits = (0..rows).filter(|&i| candidates.build[i] != NONE);
             hits.for_each(|i| only.push(candidates.probe[i], candidates.build[i]));
-            let decided = evaluate(plan, predicate, input, &only)?;
+            let decided = evaluate(plan, predicate, input, (&only.build, &only.probe))?;
             let mut decided = decided.iter();
             BooleanBuffer::collect_bool(rows, |i| candidates.build[i] != NONE && decided.next() == Some(true))
         } else {
-            evaluate(plan, predicate, input, candidates)?
+            evaluate(plan, predicate, input, (&candidates.build, &candidates.probe))?
         };
         let passes = |i: usize| passed.value(i);
         if let Some(visited) = visited {
@@ -187,18 +187,38 @@ impl Residual {
     }
 }
 
-/// Which of the pairs pass.
-fn evaluate(plan: &ProbePlan, predicate: &Predicate, input: &Input, pairs: &Entries) -> Result<BooleanBuffer> {
-    let build = Selection::try_new(&pairs.build, plan.build.num_rows())?;
-    let probe = Selection::try_new(&pairs.probe, input.batch.num_rows())?;
+/// Which of the pairs (build rows, probe rows) pass. Where a column of that many does not fit its type, halves do.
+fn evaluate(
+    plan: &ProbePlan,
+    predicate: &Predicate,
+    input: &Input,
+    (build, probe): (&[u32], &[u32]),
+) -> Result<BooleanBuffer> {
+    let rows = build.len();
+    let sides = (Selection::try_new(build, plan.build.num_rows())?, Selection::try_new(probe, input.batch.num_rows())?);
     let columns = predicate.columns().iter().map(|&(side, column)| {
         let array = match side {
-            Side::Build => pick(&plan.build_columns[column], build)?,
-            Side::Probe => pick(input.batch.column(column), probe)?,
+            Side::Build => pick_build(plan, column, sides.0)?,
+            Side::Probe => pick(input.batch.column(column), sides.1)
+                .map_err(|error| in_column(error, plan.probe_schema.field(column).name()))?,
         };
         Ok(Value { array, scalar: false })
     });
-    Ok(passing(&predicate.evaluate_values(&columns.collect::<Result<Vec<_>>>()?, pairs.len())?))
+    match columns.collect::<Result<Vec<_>>>() {
+        Err(Error::Overflow(_)) if rows > 1 => {
+            let half = rows / 2;
+            let mut passed = BooleanBufferBuilder::new(rows);
+            passed.append_buffer(&evaluate(plan, predicate, input, (&build[..half], &probe[..half]))?);
+            passed.append_buffer(&evaluate(plan, predicate, input, (&build[half..], &probe[half..]))?);
+            Ok(passed.finish())
+        }
+        columns => Ok(passing(&predicate.evaluate_values(&columns?, rows)?)),
+    }
+}
+
+fn pick_build(plan: &ProbePlan, column: usize, rows: Selection<'_>) -> Result<ArrayRef> {
+    pick(plan.build_columns.get(column)?, rows)
+        .map_err(|error| in_column(error, plan.build.schema().field(column).name()))
 }
 
 impl Key {
@@ -217,8 +237,8 @@ impl Key {
         plan.build.groups().extend_rows(run.group, run.skip, run.take, &mut self.rows);
         let selection = Selection::try_new(&self.rows, plan.build.num_rows())?;
         let columns = predicate.columns().iter().filter(|(side, _)| *side == Side::Build);
-        let piece =
-            columns.map(|&(_, column)| pick(&plan.build_columns[column], selection)).collect::<Result<Vec<_>>>()?;
+        // Rows of one key are distinct, so their values fit wherever the build's do.
+        let piece = columns.map(|&(_, column)| pick_build(plan, column, selection)).collect::<Result<Vec<_>>>()?;
         if at == self.pieces.len() && at < KEPT {
             self.pieces.push(piece.clone());
         }

@@ -15,15 +15,16 @@ use arrow_schema::{Schema, SchemaRef};
 use super::entries::Entries;
 use super::key_reader::KeyReader;
 use super::metrics::{JoinMetrics, add};
-use super::probe::{Probe, ProbePlan, check_batch_size, check_input, drain};
+use super::probe::{LONG_ROWS, Probe, ProbePlan, check_batch_size, check_input, drain};
+use super::visited::Claim;
 use crate::cancel::Cancel;
-use crate::columns::{Selection, gather, pick};
-use crate::error::{Result, internal_err, plan_err};
-use crate::expr::Predicate;
+use crate::columns::{Selection, gather, in_column, pick};
+use crate::error::{Error, Result, internal_err, plan_err};
+use crate::expr::Side;
 use crate::index::NONE;
 use crate::join::{Cell, Leg, LegLayout, Output, StarJoin};
 use crate::memory::Pool;
-use crate::prepare::lease_column;
+use crate::prepare::LeasedColumns;
 
 /// Rows that go from leg to leg at once.
 const CHUNK: usize = 8192;
@@ -115,13 +116,21 @@ impl StarPlan {
         let mut needed = vec![false; sides];
         layout.columns.iter().for_each(|cell| needed[cell.side()] = true);
         let given = needed.clone();
+        // The build columns that are read, of each leg.
+        let cells = layout.legs.iter().flat_map(|leg| &leg.reads).chain(&layout.columns);
+        let mut of_builds = vec![Vec::new(); star.legs().len()];
+        for cell in cells {
+            if let Cell::Build { leg, column } = *cell {
+                of_builds[leg].push(column);
+            }
+        }
         let mut legs = Vec::with_capacity(star.legs().len());
         // From the last leg on, so that each knows what those after it need.
-        for ((_, leg), layout) in star.legs().iter().zip(layout.legs).rev() {
+        for (((_, leg), mut layout), of_build) in star.legs().iter().zip(layout.legs).zip(of_builds).rev() {
             let keeps = needed.clone();
             layout.reads.iter().for_each(|cell| needed[cell.side()] = true);
-            let LegLayout { reads, schema, keys, predicate } = layout;
-            let plan = Arc::new(leg_plan(leg, schema, keys, predicate, pool)?);
+            let reads = std::mem::take(&mut layout.reads);
+            let plan = Arc::new(leg_plan(leg, layout, of_build, pool)?);
             legs.push(StarLeg { plan, reads, keeps });
         }
         legs.reverse();
@@ -177,7 +186,7 @@ impl StarPlan {
     pub fn open(self: &Arc<Self>, batch_size: usize, cancel: Cancel) -> Result<StarProbe> {
         let level = |leg: &StarLeg| -> Result<Level> {
             let (plan, metrics) = (Arc::clone(&leg.plan), Arc::clone(&self.metrics));
-            let shares = plan.shares()?;
+            let shares = Claim::alone()?.shares(&plan, &cancel)?;
             let probe = Probe::new(plan, None, shares, None, metrics, cancel.clone());
             Ok(Level { probe, entries: Entries::default(), rows: 0, sides: Vec::new() })
         };
@@ -185,7 +194,9 @@ impl StarPlan {
             levels: self.legs.iter().map(level).collect::<Result<_>>()?,
             batch: None,
             pending: Pending::default(),
-            batch_size: batch_size.max(1),
+            most: batch_size.max(1),
+            whole: false,
+            cancel,
             left: if self.wants_probe() { self.limit.unwrap_or(usize::MAX) } else { 0 },
             plan: Arc::clone(self),
         })
@@ -196,33 +207,34 @@ impl StarPlan {
     /// # Errors
     /// As of [`open`](Self::open) and [`StarProbe::next_output`].
     pub fn run_once(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
-        let mut probe = self.open(PIECE, cancel)?;
+        let mut probe = self.open_whole(cancel)?;
         probe.push(batch)?;
-        drain(&self.schema, || probe.next_output())
+        probe.drain()
     }
 
     /// [`run_once`](Self::run_once) of a batch of the columns that are read alone.
     #[cfg(feature = "python")]
     pub(crate) fn run_once_read(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
-        let mut probe = self.open(PIECE, cancel)?;
+        let mut probe = self.open_whole(cancel)?;
         probe.push_read(batch)?;
-        drain(&self.schema, || probe.next_output())
+        probe.drain()
+    }
+
+    fn open_whole(self: &Arc<Self>, cancel: Cancel) -> Result<StarProbe> {
+        Ok(StarProbe { whole: true, ..self.open(PIECE, cancel)? })
     }
 }
 
-/// A leg as a join by itself, whose probe side is the columns that the leg reads.
-fn leg_plan(
-    leg: &Leg,
-    probe_schema: SchemaRef,
-    probe_keys: Vec<usize>,
-    predicate: Option<Predicate>,
-    pool: &Arc<dyn Pool>,
-) -> Result<ProbePlan> {
+/// A leg as a join by itself, whose probe side is the columns that the leg reads. `columns` of its build are read by others.
+fn leg_plan(leg: &Leg, layout: LegLayout, columns: Vec<usize>, pool: &Arc<dyn Pool>) -> Result<ProbePlan> {
+    let LegLayout { schema: probe_schema, keys: probe_keys, further, predicate, .. } = layout;
     let build = Arc::clone(&leg.build);
-    let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
+    let tested = predicate.iter().flat_map(|predicate| predicate.columns());
+    let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
     Ok(ProbePlan {
-        build_columns: build_columns.collect::<Result<_>>()?,
+        build_columns: LeasedColumns::try_new(&build, columns.into_iter().chain(tested))?,
         key_reader: KeyReader::try_new(&build, &probe_keys, &probe_schema)?,
+        further_keys: KeyReader::further(&build, &probe_keys, &further, &probe_schema)?,
         build,
         probe_schema,
         probe_keys,
@@ -266,7 +278,11 @@ pub struct StarProbe {
     /// The batch that is being read.
     batch: Option<RecordBatch>,
     pending: Pending,
-    batch_size: usize,
+    /// Largest number of rows of an output batch: as asked, or fewer where a column would outgrow its type.
+    most: usize,
+    /// The output is one batch, so that smaller ones do not help.
+    whole: bool,
+    cancel: Cancel,
     /// Rows that the limit still allows.
     left: usize,
 }
@@ -329,22 +345,35 @@ impl StarProbe {
             self.fill()?;
         }
         let Pending { start, end, .. } = self.pending;
-        let rows = (end - start).min(self.batch_size).min(self.left);
+        let mut rows = (end - start).min(self.most).min(self.left);
         if rows == 0 {
             self.batch = None;
             self.pending = Pending::default();
             return Ok(None);
         }
-        let batch = self.output(start, rows)?;
+        let batch = loop {
+            match self.output(start, rows) {
+                // Found before anything is copied, so the batches that follow begin with fewer rows.
+                Err(Error::Overflow(_)) if rows > 1 && !self.whole => rows = rows.div_ceil(2),
+                output => break output?,
+            }
+            self.most = rows;
+        };
         self.left -= rows;
         self.pending.start += rows;
         Ok(Some(batch))
     }
 
+    /// All outputs up to the next push as one batch.
+    fn drain(&mut self) -> Result<RecordBatch> {
+        let (schema, cancel) = (Arc::clone(&self.plan.schema), self.cancel.clone());
+        drain(&schema, &cancel, || self.next_output())
+    }
+
     /// Fills what is pending with rows of the batch, at least one output batch of them if there are so many.
     fn fill(&mut self) -> Result<()> {
         self.pending = Pending::default();
-        while self.pending.end < self.batch_size.min(self.left) && self.advance()? {
+        while self.pending.end < self.most.min(self.left) && self.advance()? {
             let Some(level) = self.levels.last_mut() else { return internal_err!("a star join without legs") };
             let Pending { sides, end, .. } = &mut self.pending;
             if *end == 0 {
@@ -450,15 +479,19 @@ impl StarProbe {
             None => internal_err!("row numbers of side {side} are missing"),
         };
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(sources.len());
-        for source in sources {
-            columns.push(match *source {
-                Source::Output(earlier) => Arc::clone(&columns[earlier]),
-                Source::Cell(Cell::Probe(column)) => gather(batch.column(column), chosen(0)?)?,
+        for (source, field) in sources.iter().zip(schema.fields()) {
+            if rows > LONG_ROWS {
+                self.cancel.check()?;
+            }
+            let column = match *source {
+                Source::Output(earlier) => Ok(Arc::clone(&columns[earlier])),
+                Source::Cell(Cell::Probe(column)) => gather(batch.column(column), chosen(0)?),
                 Source::Cell(cell @ Cell::Build { leg, column }) => {
-                    gather(&legs[leg].plan.build_columns[column], chosen(cell.side())?)?
+                    gather(legs[leg].plan.build_columns.get(column)?, chosen(cell.side())?)
                 }
-                Source::Cell(cell @ Cell::Mark(_)) => mark(chosen(cell.side())?.rows()),
-            });
+                Source::Cell(cell @ Cell::Mark(_)) => Ok(mark(chosen(cell.side())?.rows())),
+            };
+            columns.push(column.map_err(|error| in_column(error, field.name()))?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
@@ -470,7 +503,7 @@ impl StarProbe {
             Cell::Probe(column) => pick(batch.column(column), Selection::try_new(rows, batch.num_rows())?),
             Cell::Build { leg, column } => {
                 let ProbePlan { build, build_columns, .. } = self.plan.legs[leg].plan.as_ref();
-                build.guarded(|| pick(&build_columns[column], Selection::try_new(rows, build.num_rows())?))
+                build.guarded(|| pick(build_columns.get(column)?, Selection::try_new(rows, build.num_rows())?))
             }
             Cell::Mark(_) => Ok(mark(rows)),
         }

@@ -1,20 +1,24 @@
 //! Which build rows or keys found a partner: the state of build-driven and of validated joins, shared by the partitions
 //! of one join.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::Result;
+use super::probe::ProbePlan;
+use crate::cancel::Cancel;
+use crate::error::{Result, plan_err};
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
+
+/// Rows, groups or words between two looks at the stop signal.
+const MORSEL: usize = 1 << 16;
 
 /// One bit per group where a key decides, one per build row where a predicate does.
 #[derive(Debug)]
 pub(crate) struct Visited {
     bits: Vec<AtomicU64>,
     len: usize,
-    /// Partitions that neither finished nor were dropped.
-    open: AtomicUsize,
     /// Some probe row was seen.
     pub(crate) probe_rows: AtomicBool,
     /// Some probe row with a null key was seen.
@@ -24,14 +28,18 @@ pub(crate) struct Visited {
 }
 
 impl Visited {
-    /// `bits` clear bits for `partitions` partitions, admitted by `pool` under `name`.
-    pub(crate) fn try_new(name: &'static str, bits: usize, partitions: usize, pool: &Arc<dyn Pool>) -> Result<Self> {
+    /// `bits` clear bits, admitted by `pool` under `name`.
+    pub(crate) fn try_new(name: &'static str, bits: usize, pool: &Arc<dyn Pool>, cancel: &Cancel) -> Result<Self> {
         let words = bits.div_ceil(64);
         let mut reservation = Reservation::new(pool, name);
         reservation.try_grow(words * size_of::<u64>())?;
-        let (len, bits) = (bits, (0..words).map(|_| AtomicU64::new(0)).collect());
+        let (len, mut bits) = (bits, Vec::with_capacity(words));
+        while bits.len() < words {
+            cancel.check()?;
+            bits.resize_with(words.min(bits.len() + MORSEL), || AtomicU64::new(0));
+        }
         let (probe_rows, probe_nulls) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok(Self { bits, len, open: AtomicUsize::new(partitions), probe_rows, probe_nulls, _reservation: reservation })
+        Ok(Self { bits, len, probe_rows, probe_nulls, _reservation: reservation })
     }
 
     /// Number of bits.
@@ -60,18 +68,26 @@ impl Visited {
     }
 
     /// The marked build rows, one bit per build row of `build`.
-    pub(crate) fn to_rows(&self, build: &PreparedBuild, by_row: bool, pool: &Arc<dyn Pool>) -> Result<RowBits> {
+    pub(crate) fn to_rows(
+        &self,
+        build: &PreparedBuild,
+        by_row: bool,
+        pool: &Arc<dyn Pool>,
+        cancel: &Cancel,
+    ) -> Result<RowBits> {
         let words = build.num_rows().div_ceil(64);
         let mut reservation = Reservation::new(pool, "visited build rows");
         reservation.try_grow(words * size_of::<u64>())?;
         let mut bits: Vec<u64> = Vec::with_capacity(words);
         if by_row {
-            bits.extend(self.bits.iter().map(|word| word.load(Ordering::Relaxed)));
+            for morsel in self.bits.chunks(MORSEL) {
+                cancel.check()?;
+                bits.extend(morsel.iter().map(|word| word.load(Ordering::Relaxed)));
+            }
         } else {
             bits.resize(words, 0);
-            for group in (0..build.num_keys() as u32).filter(|&group| self.is_marked(group)) {
-                build.groups().for_each_row(group, |row| bits[row as usize / 64] |= 1 << (row % 64));
-            }
+            let mark = |_, row: u32| bits[row as usize / 64] |= 1 << (row % 64);
+            build.groups().try_for_each_row(build.num_keys(), cancel, |group| self.is_marked(group), mark)?;
         }
         let probe_had_rows = self.probe_rows.load(Ordering::Relaxed);
         Ok(RowBits { bits, rows: build.num_rows(), next: 0, probe_had_rows, _reservation: reservation })
@@ -96,56 +112,160 @@ impl RowBits {
         self.rows
     }
 
-    /// Appends up to `max` further rows whose mark is `marked` and that `keep` accepts.
-    pub(crate) fn next_rows(&mut self, marked: bool, max: usize, keep: impl Fn(usize) -> bool, out: &mut Vec<u32>) {
+    /// Appends further rows whose mark is `marked` and that `keep` accepts, until `out` has `max`.
+    pub(crate) fn next_rows(
+        &mut self,
+        marked: bool,
+        max: usize,
+        keep: impl Fn(usize) -> bool,
+        out: &mut Vec<u32>,
+        cancel: &Cancel,
+    ) -> Result<()> {
         while self.next < self.rows && out.len() < max {
-            let row = self.next;
-            self.next += 1;
-            if (self.bits[row / 64] >> (row % 64) & 1 == 1) == marked && keep(row) {
-                out.push(row as u32);
+            cancel.check()?;
+            let end = self.rows.min(self.next + MORSEL);
+            while self.next < end && out.len() < max {
+                let row = self.next;
+                self.next += 1;
+                if (self.bits[row / 64] >> (row % 64) & 1 == 1) == marked && keep(row) {
+                    out.push(row as u32);
+                }
             }
         }
+        Ok(())
     }
 }
 
-/// Where the partitions of a run find their [`Visited`]; emptied by the last one to end, so that its charge goes too.
-pub(crate) type VisitedHome = Arc<Mutex<Option<Arc<Visited>>>>;
-
-/// What a probe marks.
-#[derive(Debug, Default)]
-pub(crate) struct Shares {
-    /// The matched build rows or groups of a build-driven kind.
-    pub(crate) visited: Option<VisitedShare>,
-    /// The groups that some probe row has, where no two may share one.
-    pub(crate) seen: Option<VisitedShare>,
-}
-
-/// The share of one partition in a [`Visited`]; a partition that is dropped counts as done.
+/// What the partitions of one run share: the bits that they mark, and which of them have ended.
 #[derive(Debug)]
-pub(crate) struct VisitedShare {
-    pub(crate) visited: Arc<Visited>,
-    home: VisitedHome,
-    closed: bool,
+pub(crate) struct Marks {
+    partitions: usize,
+    progress: Mutex<Progress>,
+    /// The matched build rows or groups of a build-driven kind, once a partition has made them.
+    visited: Mutex<Option<Arc<Visited>>>,
+    /// The groups that some probe row has, where no two may share one.
+    seen: Mutex<Option<Arc<Visited>>>,
 }
 
-impl VisitedShare {
-    pub(crate) fn new(visited: Arc<Visited>, home: VisitedHome) -> Self {
-        Self { visited, home, closed: false }
+#[derive(Debug, Default)]
+struct Progress {
+    claimed: HashSet<usize>,
+    /// No other partition is going to be executed.
+    all_claimed: bool,
+    /// Claims that have not ended.
+    open: usize,
+}
+
+impl Marks {
+    pub(crate) fn new(partitions: usize) -> Arc<Self> {
+        Arc::new(Self { partitions, progress: Mutex::default(), visited: Mutex::default(), seen: Mutex::default() })
     }
 
-    /// Ends this partition; true where it was the last one, which sees every mark of the others.
-    pub(crate) fn close(&mut self) -> bool {
-        let first_time = !std::mem::replace(&mut self.closed, true);
-        let last = first_time && self.visited.open.fetch_sub(1, Ordering::AcqRel) == 1;
+    /// Claims a partition, which counts as ended once the claim is dropped; with `once`, only where none did before.
+    pub(crate) fn claim(self: &Arc<Self>, partition: usize, once: bool) -> Result<Claim> {
+        if partition >= self.partitions {
+            return plan_err!("partition {partition} was asked of a join with {}", self.partitions);
+        }
+        let mut progress = lock(&self.progress);
+        let first = !progress.all_claimed && progress.claimed.insert(partition);
+        if !first && once {
+            return plan_err!("partition {partition} of this run was executed before; reset the join to run it again");
+        }
+        progress.open += 1;
+        Ok(Claim { marks: Arc::clone(self), open: true })
+    }
+
+    /// Counts all partitions that were not claimed as ended.
+    #[cfg(feature = "python")]
+    pub(crate) fn end_unclaimed(&self) {
+        let mut progress = lock(&self.progress);
+        progress.all_claimed = true;
+        let last = progress.open == 0;
+        drop(progress);
         if last {
-            self.home.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.release();
+        }
+    }
+
+    /// Lets go of the bits and, without a lock, of their charge.
+    fn release(&self) {
+        let bits = (lock(&self.visited).take(), lock(&self.seen).take());
+        drop(bits);
+    }
+
+    /// What a partition of a probe of `plan` marks.
+    fn shares(&self, claim: Claim, plan: &ProbePlan, cancel: &Cancel) -> Result<Shares> {
+        let share = |home: &Mutex<Option<Arc<Visited>>>, name, bits: Option<usize>| {
+            let Some(bits) = bits else { return Ok(None) };
+            let mut shared = lock(home);
+            match &*shared {
+                Some(visited) if visited.len() == bits => Ok(Some(Arc::clone(visited))),
+                Some(_) => plan_err!("the join was changed between two partitions of one run; reset it first"),
+                None => {
+                    let visited = Arc::new(Visited::try_new(name, bits, &plan.pool, cancel)?);
+                    Ok(Some(Arc::clone(shared.insert(visited))))
+                }
+            }
+        };
+        let visited = share(&self.visited, "visited build rows", plan.visited_bits())?;
+        let seen = share(&self.seen, "keys seen by validate", plan.seen_bits())?;
+        Ok(Shares { visited, seen, claim })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One partition that was claimed. It ends when it is read, fails or is dropped, started or not.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    marks: Arc<Marks>,
+    open: bool,
+}
+
+impl Claim {
+    /// The only partition of a run.
+    pub(crate) fn alone() -> Result<Self> {
+        Marks::new(1).claim(0, true)
+    }
+
+    /// What this partition marks.
+    pub(crate) fn shares(self, plan: &ProbePlan, cancel: &Cancel) -> Result<Shares> {
+        let marks = Arc::clone(&self.marks);
+        marks.shares(self, plan, cancel)
+    }
+
+    /// Ends this partition; true where it is the last one of its run, which sees every mark of the others.
+    pub(crate) fn end(&mut self) -> bool {
+        if !std::mem::replace(&mut self.open, false) {
+            return false;
+        }
+        let mut progress = lock(&self.marks.progress);
+        progress.open -= 1;
+        let all_claimed = progress.all_claimed || progress.claimed.len() == self.marks.partitions;
+        let last = progress.open == 0 && all_claimed;
+        drop(progress);
+        if last {
+            self.marks.release();
         }
         last
     }
 }
 
-impl Drop for VisitedShare {
+impl Drop for Claim {
     fn drop(&mut self) {
-        self.close();
+        self.end();
     }
+}
+
+/// What one partition marks.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    /// The matched build rows or groups of a build-driven kind.
+    pub(crate) visited: Option<Arc<Visited>>,
+    /// The groups that some probe row has, where no two may share one.
+    pub(crate) seen: Option<Arc<Visited>>,
+    /// Last: whoever sees this partition ended finds its bits released.
+    pub(crate) claim: Claim,
 }

@@ -4,13 +4,16 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use arrow_schema::ArrowError;
-use pyo3::exceptions::{PyException, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyException, PyMemoryError, PyNotImplementedError, PyOSError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::shutdown::or_sleep;
 use crate::error::Error;
+use crate::file::FileError;
 
 /// The error classes of the package. `PrejoinError` is the base of all others.
 struct Classes {
@@ -89,7 +92,7 @@ pub(crate) fn to_py_err(py: Python<'_>, error: Error) -> PyErr {
         Error::ResourcesExhausted(text) | Error::Arrow(ArrowError::MemoryError(text)) => {
             (&all.resources_exhausted, text)
         }
-        Error::Execution(text) => (&all.execution, text),
+        Error::Execution(text) | Error::Overflow(text) | Error::Damaged(text) => (&all.execution, text),
         Error::NotSupported(text) => (&all.not_supported, text),
         internal @ Error::Internal(_) => (&all.internal, internal.to_string()),
         Error::Arrow(error) => (&all.execution, error.to_string()),
@@ -97,13 +100,22 @@ pub(crate) fn to_py_err(py: Python<'_>, error: Error) -> PyErr {
             Ok(raised) => return *raised,
             // FileNotFoundError and its like.
             Err(other) => match other.downcast::<std::io::Error>() {
-                Ok(error) => return PyErr::from(*error),
+                Ok(error) => return os_error(*error),
                 Err(other) => (&all.execution, other.to_string()),
             },
         },
         Error::Cancelled => (&all.execution, "cancelled before it was done; everything unfinished was released".into()),
     };
     PyErr::from_type(class.bind(py).clone(), text)
+}
+
+/// With its `errno` where the system gave one, from which Python finds the class.
+fn os_error(error: std::io::Error) -> PyErr {
+    let code = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()).and_then(|file| file.code);
+    match code {
+        Some(code) if cfg!(unix) => PyOSError::new_err((code, error.to_string())),
+        _ => PyErr::from(error),
+    }
 }
 
 impl From<Error> for PyErr {

@@ -14,7 +14,7 @@ use crate::run::{HashJoin, JoinStream, RunOptions};
 
 /// A result that is one batch is made of pieces of this many rows: their row numbers are held one piece at a time, and
 /// a signal is seen between them.
-const PIECE_ROWS: usize = 1 << 20;
+pub(super) const PIECE_ROWS: usize = 1 << 20;
 
 /// Options of a run; without `batch_size` they are those of a result that is one batch.
 pub(crate) fn run_options(
@@ -37,7 +37,10 @@ pub(crate) fn run_options(
 pub(crate) struct Execution {
     join: HashJoin,
     options: RunOptions,
+    /// Those that are left.
     partitions: std::ops::Range<usize>,
+    /// All partitions of a run that is its own.
+    whole: bool,
     stream: Option<JoinStream>,
     /// Rows that the limit still allows over all partitions.
     left: Option<usize>,
@@ -51,7 +54,7 @@ impl Execution {
             Some(partition) => partition..partition.saturating_add(1),
         };
         let stream = partitions.next().map(|partition| join.execute(partition, &options)).transpose()?;
-        Ok(Self { left: join.limit, join, options, partitions, stream })
+        Ok(Self { left: join.limit, join, options, partitions, whole: partition.is_none(), stream })
     }
 
     /// Collecting a build takes time, and waits for the partition that collects; finding a prepared one does neither.
@@ -64,6 +67,23 @@ impl Execution {
     }
 }
 
+impl Execution {
+    /// Gives everything back. Partitions that were not reached count as done, or the run would wait for them.
+    fn end(&mut self) {
+        self.stream = None;
+        self.partitions = 0..0;
+        if self.whole {
+            self.join.end_run();
+        }
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl LazyBatches for Execution {
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         loop {
@@ -72,12 +92,12 @@ impl LazyBatches for Execution {
             let rows = stream.pending_rows();
             if let Some(batch) = detach_if_long(py, rows, || stream.next_output())? {
                 self.left = self.left.map(|left| left - batch.num_rows());
+                if self.left == Some(0) {
+                    self.end();
+                }
                 return Ok(Some(batch));
             }
             if !stream.pull()? {
-                if self.left == Some(0) {
-                    self.partitions = 0..0;
-                }
                 self.join.limit = self.left;
                 let next = self.partitions.next();
                 self.stream = next.map(|partition| self.join.execute(partition, &self.options)).transpose()?;

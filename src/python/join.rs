@@ -1,15 +1,14 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use super::arguments::{count, key_names, validate_of};
+use super::arguments::{Form, count, how_of, join_type, pairs, selection, validate_of};
+use super::attached::{Attached, Options};
 use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
 use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
@@ -17,70 +16,18 @@ use super::classes::source;
 use super::classes::source::once;
 use super::classes::star_join::{PyStarJoin, is_star};
 use super::errors::{guarded, plan, type_error};
-use super::execution::{Execution, run_options};
-use super::interchange::{Columns, PySchema, c_batch, is_a, reader, type_name};
+use super::execution::{Execution, PIECE_ROWS, run_options};
+use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::columns::{names, position};
-use crate::error::{Result, plan_err};
+use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
-use crate::join::{JoinType, Validate};
+use crate::join::JoinType;
 use crate::prepare::Config;
 use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild};
-use crate::probe::ProbePlan;
+use crate::probe::few_batches;
 use crate::run::{HashJoin, RunOptions};
-
-/// What a call of `prejoin.join` asks for, apart from its two inputs.
-#[derive(Debug, Clone, PartialEq)]
-struct Options {
-    /// (probe name, build name); `None` is the build's key names on both sides.
-    on: Option<Vec<(String, String)>>,
-    how: JoinType,
-    predicate: Option<Expr>,
-    /// (its name, the column) of each output column; `None` is all, a column without name keeps its own.
-    select: Option<Vec<(Option<String>, String)>>,
-    suffix: String,
-    coalesce: Option<bool>,
-    limit: Option<usize>,
-    validate: Validate,
-}
-
-/// A join that `prejoin.join` attached before.
-pub(crate) struct Attached {
-    options: Options,
-    probe_schema: SchemaRef,
-    /// The probe columns that the join reads; `None` is all.
-    columns: Option<Arc<Columns>>,
-    join: HashJoin,
-    /// For whole batches: output is not cut.
-    plan: Arc<ProbePlan>,
-    schema: PySchema,
-}
-
-/// The joins that were attached to one build, most recently used first.
-#[derive(Default)]
-pub(crate) struct JoinCache(Mutex<Vec<Arc<Attached>>>);
-
-/// How many joins a build remembers.
-const REMEMBERED: usize = 8;
-
-impl JoinCache {
-    fn get(&self, options: &Options, schema: &SchemaRef) -> Option<Arc<Attached>> {
-        let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |join: &Arc<Attached>| {
-            (Arc::ptr_eq(&join.probe_schema, schema) || join.probe_schema == *schema) && join.options == *options
-        };
-        let at = joins.iter().position(fits)?;
-        joins[..=at].rotate_right(1);
-        Some(Arc::clone(&joins[0]))
-    }
-
-    fn add(&self, join: Arc<Attached>) {
-        let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        joins.truncate(REMEMBERED - 1);
-        joins.insert(0, join);
-    }
-}
 
 /// Joins `probe` to `build` and answers in kind.
 ///
@@ -90,7 +37,9 @@ impl JoinCache {
 ///
 /// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
 ///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
-/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name}.
+/// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
+///     where a list of build names asks for equality with each. The build columns named are the build's keys, in any
+///     order; several probe columns may meet one of them.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
@@ -98,7 +47,7 @@ impl JoinCache {
 ///     [] keeps the row count.
 /// suffix: appended to the names of build columns that the probe side has too.
 /// coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
-///     the key types are equal.
+///     the key types are equal and no probe column meets several build columns.
 /// limit: largest number of output rows.
 /// batch_size: largest number of rows of a batch of a lazy result (8192).
 /// validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
@@ -149,7 +98,7 @@ pub(super) fn join<'py>(
             }
             return PyStarJoin::new(build, select, limit, batch_size)?.join(probe);
         }
-        let options = Options {
+        let mut options = Options {
             on: on.map(pairs).transpose()?,
             how: join_type(how)?,
             predicate: predicate(r#where)?,
@@ -160,9 +109,16 @@ pub(super) fn join<'py>(
             validate: validate_of(validate)?,
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
+        if probe.cast::<PyPreparedBuild>().is_ok() {
+            return Err(type_error(format!(
+                "the first argument is the probe side and the second the build side; a PreparedBuild was given first, \
+                 and {} second: call prejoin.join(rows, build)",
+                type_name(build)
+            )));
+        }
         let prepared = match build.cast::<PyPreparedBuild>() {
             Ok(prepared) => prepared.clone(),
-            Err(_) => Bound::new(py, prepare_for(py, build, &options)?)?,
+            Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
         };
         let prepared = prepared.get();
         match Form::of(probe)? {
@@ -174,7 +130,11 @@ pub(super) fn join<'py>(
                 attached.schema.batch(py, &joined)
             }
             form => {
-                let run = run_options(Some(batch_size), None, None)?;
+                let mut run = run_options(Some(batch_size), None, None)?;
+                if form == Form::Table {
+                    // Pieces are put together at the end: the fewer there are, the less is copied twice.
+                    run.batch_size = PIECE_ROWS;
+                }
                 let mut rows = source::open(probe, None)?;
                 let attached = attach(py, prepared, &options, rows.schema())?;
                 if let Some(columns) = &attached.columns {
@@ -183,109 +143,40 @@ pub(super) fn join<'py>(
                 let probe = once(attached.join.probe_source().schema().clone(), rows);
                 let join = attached.join.to_builder().probe(probe).build()?;
                 let schema = PySchema::new(py, join.schema()?)?;
-                let lazy = reader(py, schema, Box::new(Execution::new(join, None, run)?))?;
-                if form == Form::Table { lazy.call_method0(intern!(py, "read_all")) } else { Ok(lazy) }
+                let mut joined = Execution::new(join, None, run)?;
+                if form == Form::Reader {
+                    return reader(py, schema, Box::new(joined));
+                }
+                let mut batches = Vec::new();
+                while let Some(batch) = joined.next_batch(py)? {
+                    batches.push(batch);
+                }
+                let rows = batches.iter().map(RecordBatch::num_rows).sum();
+                let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
+                schema.table(py, &chunks?)
             }
         }
     })
-}
-
-/// What the result of a join is, by what its probe side is.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Form {
-    Batch,
-    Table,
-    Reader,
-}
-
-impl Form {
-    pub(crate) fn of(probe: &Bound<'_, PyAny>) -> PyResult<Form> {
-        let py = probe.py();
-        if is_a(probe, "pyarrow", "RecordBatch")? {
-            return Ok(Form::Batch);
-        }
-        let tables = [("pyarrow", "Table"), ("pandas", "DataFrame"), ("polars", "DataFrame"), ("arro3.core", "Table")];
-        for (module, class) in tables {
-            if is_a(probe, module, class)? {
-                return Ok(Form::Table);
-            }
-        }
-        if probe.is_instance_of::<PyList>() || probe.is_instance_of::<PyTuple>() {
-            return Ok(Form::Table);
-        }
-        let stream = probe.hasattr(intern!(py, "__arrow_c_stream__"))?;
-        if !stream && probe.hasattr(intern!(py, "__arrow_c_array__"))? {
-            return Ok(Form::Batch);
-        }
-        Ok(Form::Reader)
-    }
-}
-
-/// The join kind of a `how=` word.
-pub(crate) fn join_type(how: &str) -> Result<JoinType> {
-    Ok(match how {
-        "inner" => JoinType::Inner,
-        "left" => JoinType::ProbeOuter,
-        "right" => JoinType::BuildOuter,
-        "full" => JoinType::FullOuter,
-        "semi" => JoinType::ProbeSemi,
-        "anti" => JoinType::ProbeAnti,
-        "mark" => JoinType::ProbeMark,
-        "build_semi" => JoinType::BuildSemi,
-        "build_anti" => JoinType::BuildAnti,
-        _ => {
-            return plan_err!(
-                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
-                 build_anti (left keeps probe rows, right keeps build rows)"
-            );
-        }
-    })
-}
-
-/// The `how=` word of a join kind.
-pub(crate) fn how_of(join_type: JoinType) -> &'static str {
-    match join_type {
-        JoinType::Inner => "inner",
-        JoinType::ProbeOuter => "left",
-        JoinType::BuildOuter => "right",
-        JoinType::FullOuter => "full",
-        JoinType::ProbeSemi => "semi",
-        JoinType::ProbeAnti => "anti",
-        JoinType::ProbeMark => "mark",
-        JoinType::BuildSemi => "build_semi",
-        JoinType::BuildAnti => "build_anti",
-    }
-}
-
-/// `on=`: a name, a list of common names, or a mapping {probe name: build name}; as (probe name, build name).
-pub(crate) fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
-    if let Ok(mapping) = on.cast::<PyDict>() {
-        let pair = |(probe, build): (Bound<'_, PyAny>, Bound<'_, PyAny>)| -> PyResult<(String, String)> {
-            Ok((probe.extract()?, build.extract()?))
-        };
-        return mapping
-            .iter()
-            .map(pair)
-            .collect::<PyResult<_>>()
-            .map_err(|_: PyErr| plan("on={probe name: build name} takes names only"));
-    }
-    let refused = |_| {
-        plan(format!(
-            "on is a column name, a list of names that both sides have, or a mapping {{probe name: build name}}; \
-             {} was given (pairs are not taken, since their order would have to be guessed)",
-            on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
-        ))
-    };
-    Ok(key_names(on).map_err(refused)?.into_iter().map(|name| (name.clone(), name)).collect())
 }
 
 /// Prepares an unprepared second argument for this call.
-fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &Options) -> PyResult<PyPreparedBuild> {
-    let Some(on) = &options.on else {
-        return Err(plan("on= is needed where the build side is no PreparedBuild, to know its key columns"));
+fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut Options) -> PyResult<PyPreparedBuild> {
+    let Some(on) = &mut options.on else {
+        return Err(plan(format!(
+            "the second argument is the build side: a PreparedBuild as prejoin.prepare(rows, on) makes it, or rows \
+             together with on=; {} was given without on=",
+            type_name(build)
+        )));
     };
     let source = source::open(build, None)?;
-    let keys: Vec<&str> = on.iter().map(|(_, build)| build.as_str()).collect();
+    let mut seen = HashSet::new();
+    on.retain(|pair| seen.insert(pair.clone()));
+    let mut keys: Vec<&str> = Vec::with_capacity(on.len());
+    for (_, build) in on.iter() {
+        if !keys.contains(&build.as_str()) {
+            keys.push(build);
+        }
+    }
     let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
     let pool = PyMemoryPool::resolve(None);
     let collector = Collector::new(spec, &pool, Config::default(), interruptible());
@@ -318,25 +209,6 @@ impl Attached {
     }
 }
 
-/// `select=`: a list of names, or a mapping {new name: name}.
-pub(crate) fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
-    let refused = |_| {
-        type_error(format!(
-            "select is a list of column names or a mapping {{new name: name}}, {} was given",
-            select.repr().map_or_else(|_| type_name(select), |repr| repr.to_string())
-        ))
-    };
-    if let Ok(mapping) = select.cast::<PyDict>() {
-        let pair = |(new, name): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((Some(new.extract()?), name.extract()?));
-        return mapping.iter().map(pair).collect::<PyResult<_>>().map_err(refused);
-    }
-    if select.is_instance_of::<PyString>() {
-        return Err(refused(plan("")));
-    }
-    let names = select.extract::<Vec<String>>().map_err(refused)?;
-    Ok(names.into_iter().map(|name| (None, name)).collect())
-}
-
 /// The join, and the probe columns that it reads where these are not all.
 fn plan_join(
     build: &Arc<PreparedBuild>,
@@ -344,33 +216,34 @@ fn plan_join(
     probe: &SchemaRef,
 ) -> Result<(HashJoin, Option<Arc<Columns>>)> {
     let schema = build.schema();
-    let build_keys: Vec<&str> = build.keys().iter().map(|&key| schema.field(key).name().as_str()).collect();
-    // The build's key order, whatever order `on` names them in.
-    let on: Vec<(usize, String)> = match &options.on {
-        None => build.keys().iter().zip(&build_keys).map(|(&key, &name)| (key, name.to_owned())).collect(),
-        Some(pairs) => {
-            let probe_name = |(&key, &name): (&usize, &&str)| match pairs.iter().find(|(_, build)| build == name) {
-                Some((probe, _)) if pairs.len() == build_keys.len() => Ok((key, probe.clone())),
-                _ => plan_err!(
-                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the \
-                     columns that are joined",
-                    pairs.iter().map(|(_, build)| build).collect::<Vec<_>>(),
-                    build_keys
-                ),
-            };
-            build.keys().iter().zip(&build_keys).map(probe_name).collect::<Result<_>>()?
-        }
-    };
-    let probe_keys: Vec<usize> =
-        on.iter().map(|(_, name)| crate::columns::position(probe, name, "probe")).collect::<Result<_>>()?;
-    let same_types =
-        on.iter().zip(&probe_keys).all(|((key, _), &p)| schema.field(*key).data_type() == probe.field(p).data_type());
+    let pairs = key_pairs(build, options.on.as_deref(), probe)?;
+    // Each key of the build is looked up by the first probe column that meets it, and equal to the others.
+    let mut also = pairs.clone();
+    let mut on: Vec<(usize, usize)> = Vec::with_capacity(build.keys().len());
+    for &key in build.keys() {
+        let Some(&pair) = pairs.iter().find(|&&(of, _)| of == key) else {
+            return internal_err!("key column {key} of the build is in no pair");
+        };
+        also.retain(|other| *other != pair);
+        on.push(pair);
+    }
+    let same_types = pairs.iter().all(|&(b, p)| schema.field(b).data_type() == probe.field(p).data_type());
+    let several = pairs.iter().find(|&&(b, p)| pairs.iter().any(|&(other, of)| of == p && other != b));
     let outer = matches!(options.how, JoinType::BuildOuter | JoinType::FullOuter);
-    let coalesce = options.coalesce.unwrap_or(!outer || same_types);
-    if coalesce && outer && !same_types {
-        return plan_err!(
-            "coalesce=True needs key columns of one type on both sides; pass coalesce=False to keep both"
-        );
+    let coalesce = options.coalesce.unwrap_or(!outer || (same_types && several.is_none()));
+    if coalesce && outer {
+        if !same_types {
+            return plan_err!(
+                "coalesce=True needs key columns of one type on both sides; pass coalesce=False to keep both"
+            );
+        }
+        if let Some(&(_, column)) = several {
+            return plan_err!(
+                "coalesce=True needs one value for the probe column {:?} on unmatched build rows, several build columns \
+                 are joined with it; pass coalesce=False to keep them",
+                probe.field(column).name()
+            );
+        }
     }
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let mut projection: Vec<usize> = Vec::new();
@@ -385,10 +258,11 @@ fn plan_join(
     }
     if options.how.has_build_columns() {
         let both = options.how.pairs();
+        let probe_names: HashSet<&String> = probe.fields().iter().map(|field| field.name()).collect();
         for i in (0..builds).filter(|i| !both || !coalesce || !build.keys().contains(i)) {
             projection.push(i);
             let name = schema.field(i).name();
-            let clashes = both && probe.fields().iter().any(|field| field.name() == name);
+            let clashes = both && probe_names.contains(name);
             out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
         }
     }
@@ -418,26 +292,73 @@ fn plan_join(
     let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
     // A position in the condition is one of all columns.
     let all = 0..if options.predicate.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
-    let read: BTreeSet<usize> = probe_keys.iter().copied().chain(tested).chain(given).chain(all).collect();
+    let read: BTreeSet<usize> = pairs.iter().map(|&(_, p)| p).chain(tested).chain(given).chain(all).collect();
     let read: Vec<usize> = read.into_iter().collect();
-    let keys: Vec<usize> = on.iter().map(|(key, _)| *key).collect();
-    let (probe_keys, columns) = match read.len() == probes {
-        true => (probe_keys, None),
+    let columns = match read.len() == probes {
+        true => None,
         false => {
             let place = |column: usize| read.partition_point(|&other| other < column);
             for position in projection.iter_mut().filter(|position| **position >= builds) {
                 *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
             }
-            let probe_keys = probe_keys.into_iter().map(place).collect();
-            (probe_keys, Some(Arc::new(Columns::try_new(probe, read)?)))
+            on.iter_mut().chain(&mut also).for_each(|(_, column)| *column = place(*column));
+            Some(Arc::new(Columns::try_new(probe, read)?))
         }
     };
     let probe = columns.as_ref().map_or(probe, |columns| columns.schema()).clone();
-    let join = HashJoin::builder(schema.clone(), probe).on(keys.into_iter().zip(probe_keys));
+    let join = HashJoin::builder(schema.clone(), probe).on(on).also(also);
     let join = join.join_type(options.how).null_equalities(build.null_equality().to_vec()).limit(options.limit);
     let join = join.projection(Some(projection)).filter(options.predicate.clone()).validate(options.validate);
     let join = join.coalesce(coalesce && outer).output_names(Some(out)).build()?;
     Ok((join.with_prepared_build(Arc::clone(build))?, columns))
+}
+
+/// All pairs (key column of the build, probe column) that `on` asks for, each once; without it the build's key names on
+/// both sides. Every key column is in some pair.
+fn key_pairs(build: &PreparedBuild, on: Option<&[(String, String)]>, probe: &SchemaRef) -> Result<Vec<(usize, usize)>> {
+    let schema = build.schema();
+    let name = |key: usize| schema.field(key).name();
+    let keys: BTreeSet<usize> = build.keys().iter().copied().collect();
+    let asked: Vec<(usize, &str)> = match on {
+        None => build.keys().iter().map(|&key| (key, name(key).as_str())).collect(),
+        Some(on) => {
+            let refused = || {
+                Error::Plan(format!(
+                    "on names the build columns {:?}, the build was prepared on {:?}; prepare it on the columns that are \
+                     joined",
+                    on.iter().map(|(_, build)| build).collect::<Vec<_>>(),
+                    build.keys().iter().map(|&key| name(key)).collect::<Vec<_>>()
+                ))
+            };
+            let mut asked = Vec::with_capacity(on.len());
+            for (of_probe, of_build) in on {
+                let mut named = keys.iter().copied().filter(|&key| name(key) == of_build);
+                match (named.next(), named.next()) {
+                    (Some(key), None) => asked.push((key, of_probe.as_str())),
+                    (Some(_), Some(_)) => {
+                        return plan_err!(
+                            "on names the build column {of_build:?}, of which the build has more than one as a key; use \
+                             HashJoin, whose keys may be positions"
+                        );
+                    }
+                    (None, _) => return Err(refused()),
+                }
+            }
+            let missing = keys.iter().any(|key| !asked.iter().any(|(of, _)| of == key));
+            if missing || (1..asked.len()).any(|i| asked[..i].contains(&asked[i])) {
+                return Err(refused());
+            }
+            asked
+        }
+    };
+    let mut pairs = Vec::with_capacity(asked.len());
+    for (key, of_probe) in asked {
+        let pair = (key, position(probe, of_probe, "probe")?);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    Ok(pairs)
 }
 
 /// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.

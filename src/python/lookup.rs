@@ -198,7 +198,7 @@ fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> 
         })?;
     }
     let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
-    let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?);
+    let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?)?;
     let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
     let reader = |(column, field): (usize, &Arc<Field>)| {
         let at = by_pyarrow.iter().position(|&other| other == column);

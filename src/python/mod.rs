@@ -6,6 +6,7 @@
 //! [`interchange`] only.
 
 mod arguments;
+mod attached;
 mod classes;
 mod errors;
 mod execution;

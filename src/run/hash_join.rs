@@ -1,5 +1,6 @@
 //! The join descriptor: what is joined how, and which prepared build it is attached to.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -12,14 +13,15 @@ use super::stream::JoinStream;
 use crate::cancel::Cancel;
 use crate::columns::comparable;
 use crate::columns::{names, position};
-use crate::error::{Result, plan_err};
-use crate::expr::{ColumnId, Expr, Predicate, Side};
+use crate::error::{Result, internal_err, plan_err};
+use crate::expr::{ColumnId, ColumnRef, Expr, Predicate, Side};
 use crate::join::Output;
 use crate::join::Validate;
 use crate::join::{JoinType, PartitionMode};
 use crate::memory::{MemoryPool, Pool};
 use crate::prepare::Config;
-use crate::prepare::{BuildSpec, Collector, NullEquality, PreparedBuild, check_equality, lease_column};
+use crate::prepare::{BuildSpec, Collector, LeasedColumns, NullEquality, PreparedBuild, check_equality};
+use crate::probe::Claim;
 use crate::probe::KeyReader;
 use crate::probe::Metrics;
 use crate::probe::{Probe, ProbePlan};
@@ -53,6 +55,15 @@ impl From<usize> for JoinKey {
     }
 }
 
+impl From<ColumnId> for JoinKey {
+    fn from(id: ColumnId) -> Self {
+        match id {
+            ColumnId::Name(name) => JoinKey::Name(name),
+            ColumnId::Position(position) => JoinKey::Position(position),
+        }
+    }
+}
+
 impl From<Expr> for JoinKey {
     fn from(expr: Expr) -> Self {
         JoinKey::Expr(Box::new(expr))
@@ -60,6 +71,18 @@ impl From<Expr> for JoinKey {
 }
 
 impl JoinKey {
+    /// How the column was given, which is at `position`.
+    fn id(&self, position: usize) -> ColumnId {
+        match self {
+            JoinKey::Name(name) => ColumnId::Name(name.clone()),
+            JoinKey::Position(_) => ColumnId::Position(position),
+            JoinKey::Expr(expr) => match expr.as_ref() {
+                Expr::Column(ColumnRef { id, .. }) => id.clone(),
+                _ => ColumnId::Position(position),
+            },
+        }
+    }
+
     pub(crate) fn resolve(&self, schema: &SchemaRef, side: Side) -> Result<usize> {
         match self {
             JoinKey::Name(name) => position(schema, name, &side.to_string()),
@@ -82,6 +105,37 @@ impl JoinKey {
                 ),
             },
         }
+    }
+}
+
+/// An output column of a projection: by position, or by name, which must be unique on its side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectedColumn {
+    /// By position in (build columns, probe columns, mark).
+    Position(usize),
+    /// A column of the build side by name.
+    Build(String),
+    /// A column of the probe side by name.
+    Probe(String),
+    /// The column that a mark join adds.
+    Mark,
+}
+
+impl From<usize> for ProjectedColumn {
+    fn from(position: usize) -> Self {
+        ProjectedColumn::Position(position)
+    }
+}
+
+impl ProjectedColumn {
+    fn resolve(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<usize> {
+        let builds = build.fields().len();
+        Ok(match self {
+            ProjectedColumn::Position(position) => *position,
+            ProjectedColumn::Build(name) => position(build, name, "build")?,
+            ProjectedColumn::Probe(name) => builds + position(probe, name, "probe")?,
+            ProjectedColumn::Mark => builds + probe.fields().len(),
+        })
     }
 }
 
@@ -108,6 +162,9 @@ impl Default for RunOptions {
 /// A hash join of a build side and a probe side, ordinary or attached to a [`PreparedBuild`].
 ///
 /// The public fields are open to change; every execution validates them again (S26).
+///
+/// Keys, output columns and predicates that were given by name are looked up again where a builder replaces a source.
+/// Those given by position, which is also what the public fields hold, need a source with the same columns.
 ///
 /// ```
 /// # // S49: this example runs as a doctest.
@@ -156,6 +213,11 @@ pub struct HashJoin {
     pub(crate) coalesce: bool,
     /// Names of the output columns, where they are not those of the inputs.
     pub(crate) names: Option<Vec<String>>,
+    /// Further pairs of a build column in `on` and a probe column that must be equal to it, as keys are.
+    pub(crate) also: Vec<(usize, usize)>,
+    /// What `on` and `projection` were given as, by name or position; of no use where it does not give these any more.
+    given_on: Vec<(JoinKey, JoinKey)>,
+    given_projection: Vec<ProjectedColumn>,
     build: Source,
     probe: Source,
     attached: Option<Arc<PreparedBuild>>,
@@ -168,10 +230,20 @@ pub struct HashJoin {
 #[must_use]
 pub struct HashJoinBuilder {
     join: HashJoin,
-    /// The build source that an attached build stands on; its identity counts (S29).
-    build: Source,
+    /// The sources (build, probe) of the join that is changed; `None` for a new one.
+    before: Option<(Source, Source)>,
     on: Option<Vec<(JoinKey, JoinKey)>>,
+    projection: Option<Option<Vec<ProjectedColumn>>>,
+    filter: Option<Option<Expr>>,
     null_equality: Option<NullEquality>,
+}
+
+/// What a builder sets anew.
+#[derive(Debug, Clone, Copy)]
+struct Changes {
+    on: bool,
+    projection: bool,
+    filter: bool,
 }
 
 impl HashJoin {
@@ -190,18 +262,23 @@ impl HashJoin {
             validate: Validate::default(),
             coalesce: false,
             names: None,
+            also: Vec::new(),
+            given_on: Vec::new(),
+            given_projection: Vec::new(),
             run: Arc::new(RunState::new(probe.partitions())),
             build,
             probe,
             attached: None,
             dynamic_filter: None,
         };
-        HashJoinBuilder { build: join.build.clone(), join, on: None, null_equality: None }
+        HashJoinBuilder { join, before: None, on: None, projection: None, filter: None, null_equality: None }
     }
 
     /// A builder that starts from this join; its [`build`](HashJoinBuilder::build) gives a join with a fresh run state.
     pub fn to_builder(&self) -> HashJoinBuilder {
-        HashJoinBuilder { build: self.build.clone(), join: self.clone(), on: None, null_equality: None }
+        let before = Some((self.build.clone(), self.probe.clone()));
+        let (on, projection, filter, null_equality) = (None, None, None, None);
+        HashJoinBuilder { join: self.clone(), before, on, projection, filter, null_equality }
     }
 
     /// The build source; a placeholder of the same schema where a prepared build is attached.
@@ -237,11 +314,17 @@ impl HashJoin {
         let held = self.attached.as_ref().map(|prepared| Arc::clone(prepared.rows_schema()));
         let (build, probe) = (held.as_ref().unwrap_or(self.build.schema()), self.probe.schema());
         let projection = self.projection.as_deref();
-        let output = Output::try_new(self.join_type, build, probe, &self.on, projection, self.coalesce)?;
+        let on: Vec<(usize, usize)> = self.pairs().collect();
+        let output = Output::try_new(self.join_type, build, probe, &on, projection, self.coalesce)?;
         match &self.names {
             Some(names) => output.with_names(names),
             None => Ok(output),
         }
+    }
+
+    /// All pairs (build column, probe column) that are equal in a match.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.on.iter().chain(&self.also).copied()
     }
 
     /// Checks the join by itself: keys, types, kind, predicate, projection.
@@ -257,7 +340,7 @@ impl HashJoin {
                 self.null_equality.len()
             );
         }
-        for &(b, p) in &self.on {
+        for (b, p) in self.pairs() {
             let (Some(b), Some(p)) = (build.fields().get(b), probe.fields().get(p)) else {
                 return plan_err!(
                     "key pair ({b}, {p}) is outside of {} build and {} probe columns",
@@ -280,7 +363,7 @@ impl HashJoin {
             if !matches!(self.join_type, JoinType::ProbeAnti | JoinType::BuildAnti) {
                 return plan_err!("null_aware is SQL NOT IN and needs an anti join, this one is {}", self.join_type);
             }
-            if self.on.len() != 1 || self.filter.is_some() || self.null_equality[0].nulls_equal() {
+            if self.pairs().count() != 1 || self.filter.is_some() || self.null_equality[0].nulls_equal() {
                 return plan_err!("a null-aware anti join takes one key, nulls that match nothing, and no predicate");
             }
         }
@@ -342,7 +425,9 @@ impl HashJoin {
         pool: &Arc<dyn Pool>,
         config: Config,
     ) -> Result<Arc<PreparedBuild>> {
-        collect(self.collector(input.schema(), pool, config, Cancel::default())?, input)
+        let mut collector = self.collector(input.schema(), pool, config, Cancel::default())?;
+        feed(&mut collector, input, |_| ())?;
+        collector.finish()
     }
 
     /// The push side of [`prepare_build`](Self::prepare_build), for callers that drive the input themselves.
@@ -398,6 +483,116 @@ impl HashJoin {
             Ok((build.resolve(self.build.schema(), Side::Build)?, probe.resolve(self.probe.schema(), Side::Probe)?))
         };
         self.on = on.iter().map(resolve).collect::<Result<_>>()?;
+        self.given_on = on.to_vec();
+        Ok(())
+    }
+
+    /// Sets the output columns, each a name or a position; `None` is all that the kind gives.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for names that are not there; whether the kind gives them is checked by
+    /// execution.
+    pub fn set_projection(&mut self, projection: Option<Vec<ProjectedColumn>>) -> Result<()> {
+        let (build, probe) = (self.build.schema(), self.probe.schema());
+        let resolve = |columns: &Vec<ProjectedColumn>| {
+            columns.iter().map(|column| column.resolve(build, probe)).collect::<Result<Vec<usize>>>()
+        };
+        self.projection = projection.as_ref().map(resolve).transpose()?;
+        self.given_projection = projection.unwrap_or_default();
+        Ok(())
+    }
+
+    /// The key pairs as they were given, in the terms of these schemas; by position where `on` was changed since.
+    pub(crate) fn given_on(&self, build: &SchemaRef, probe: &SchemaRef) -> Vec<(ColumnId, ColumnId)> {
+        let given = |(i, &(b, p)): (usize, &(usize, usize))| match self.given_on.get(i) {
+            Some((build_key, probe_key))
+                if self.given_on.len() == self.on.len()
+                    && build_key.resolve(build, Side::Build).is_ok_and(|now| now == b)
+                    && probe_key.resolve(probe, Side::Probe).is_ok_and(|now| now == p) =>
+            {
+                (build_key.id(b), probe_key.id(p))
+            }
+            _ => (ColumnId::Position(b), ColumnId::Position(p)),
+        };
+        self.on.iter().enumerate().map(given).collect()
+    }
+
+    /// The output columns as they were given; see [`given_on`](Self::given_on).
+    pub(crate) fn given_projection(&self, build: &SchemaRef, probe: &SchemaRef) -> Option<Vec<ProjectedColumn>> {
+        let positions = self.projection.as_ref()?;
+        let given = |(i, &position): (usize, &usize)| match self.given_projection.get(i) {
+            Some(column)
+                if self.given_projection.len() == positions.len()
+                    && column.resolve(build, probe).is_ok_and(|now| now == position) =>
+            {
+                column.clone()
+            }
+            _ => ProjectedColumn::Position(position),
+        };
+        Some(positions.iter().enumerate().map(given).collect())
+    }
+
+    /// Looks keys and output columns up again where the sources `before` were replaced by ones with other columns, and
+    /// refuses positions in those. What a builder sets anew is not looked at.
+    fn follow(&mut self, before: &(Source, Source), builder: Changes) -> Result<()> {
+        let replaced = |side| match side {
+            Side::Build => !same_columns(before.0.schema(), self.build.schema()),
+            Side::Probe => !same_columns(before.1.schema(), self.probe.schema()),
+        };
+        let (build, probe) = (replaced(Side::Build), replaced(Side::Probe));
+        if !build && !probe {
+            return Ok(());
+        }
+        let refuse = |what: &dyn Display, side: Side| {
+            let (before, now) = match side {
+                Side::Build => (before.0.schema(), self.build.schema()),
+                Side::Probe => (before.1.schema(), self.probe.schema()),
+            };
+            plan_err!(
+                "{what} is given by position, which needs an equal schema where the {side} source is replaced: its columns                  were {}, they are {}; give the column by its name, or set it anew with the source",
+                columns(before),
+                columns(now)
+            )
+        };
+        let on = self.given_on(before.0.schema(), before.1.schema());
+        if !builder.on {
+            for (b, p) in &on {
+                for (key, side, replaced) in [(b, Side::Build, build), (p, Side::Probe, probe)] {
+                    if let (ColumnId::Position(position), true) = (key, replaced) {
+                        return refuse(&format_args!("key column {side}[{position}]"), side);
+                    }
+                }
+            }
+        }
+        let projection = self.given_projection(before.0.schema(), before.1.schema());
+        if !builder.projection {
+            let builds = before.0.schema().fields().len();
+            for column in projection.iter().flatten() {
+                if let &ProjectedColumn::Position(position) = column {
+                    let what = format_args!("column {position} of the projection");
+                    // Positions of the probe side count from the end of the build side.
+                    if build {
+                        return refuse(&what, Side::Build);
+                    } else if position >= builds {
+                        return refuse(&what, Side::Probe);
+                    }
+                }
+            }
+        }
+        if let Some(filter) = self.filter.as_ref().filter(|_| !builder.filter) {
+            for (side, replaced) in [(Side::Build, build), (Side::Probe, probe)] {
+                if let (Some(column), true) = (filter.position_on(side), replaced) {
+                    return refuse(&format_args!("column {column} of the predicate"), side);
+                }
+            }
+        }
+        if !builder.on {
+            let on: Vec<(JoinKey, JoinKey)> = on.into_iter().map(|(b, p)| (b.into(), p.into())).collect();
+            self.set_on(&on)?;
+        }
+        if !builder.projection {
+            self.set_projection(projection)?;
+        }
         Ok(())
     }
 
@@ -434,11 +629,16 @@ impl HashJoin {
     pub fn with_embedded_projection(mut self, projection: &[usize]) -> Result<Self> {
         let (builds, probes) = (self.build.schema().fields().len(), self.probe.schema().fields().len());
         let columns = self.validate()?.0.columns;
+        let given = self.given_projection(self.build.schema(), self.probe.schema());
         let embed = |&position: &usize| match columns.get(position) {
-            Some(column) => Ok(column.position(builds, probes)),
+            Some(column) => Ok(match &given {
+                Some(given) => given[position].clone(),
+                None => ProjectedColumn::Position(column.position(builds, probes)),
+            }),
             None => plan_err!("projection names column {position} of an output of {}", columns.len()),
         };
-        self.projection = Some(projection.iter().map(embed).collect::<Result<_>>()?);
+        let projection = projection.iter().map(embed).collect::<Result<_>>()?;
+        self.set_projection(Some(projection))?;
         self.reset_run();
         Ok(self)
     }
@@ -468,14 +668,26 @@ impl HashJoin {
         let probe_schema = self.probe.schema();
         let probe_keys: Vec<usize> = self.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
-        let build_columns = (0..build.schema().fields().len()).map(|column| lease_column(&build, column));
-        let build_columns = build_columns.collect::<Result<_>>()?;
+        // A row matches where its keys are one key of the build whichever of several columns each is read from.
+        let mut further = Vec::with_capacity(self.also.len());
+        for &(of, probe) in &self.also {
+            let Some(key) = self.on.iter().position(|&(key, _)| key == of) else {
+                return internal_err!("build column {of} is tested as a key and is none");
+            };
+            further.push((key, probe));
+        }
+        let further_keys = KeyReader::further(&build, &probe_keys, &further, probe_schema)?;
+        // A file that was opened unverified is checked in the columns that are read alone.
+        let tested = predicate.iter().flat_map(|predicate| predicate.columns());
+        let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
+        let build_columns = LeasedColumns::try_new(&build, output.build_columns(self.join_type).chain(tested))?;
         Ok(ProbePlan {
             build,
             build_columns,
             probe_schema: probe_schema.clone(),
             probe_keys,
             key_reader,
+            further_keys,
             join_type: self.join_type,
             null_aware: self.null_aware,
             validate: self.validate,
@@ -492,17 +704,23 @@ impl HashJoin {
     /// As [`execute`](Self::execute), and whatever collecting an ordinary build raises.
     pub fn open(&self, partition: usize, options: &RunOptions) -> Result<Probe> {
         self.check()?;
-        let filter = self.claim(partition)?;
-        self.start(partition, options, filter)
+        let (claim, filter) = self.claim(partition)?;
+        self.start(partition, options, claim, filter)
     }
 
-    /// Claims a partition of this run, and its share in the dynamic filter.
-    pub(crate) fn claim(&self, partition: usize) -> Result<Option<FilterShare>> {
+    /// Claims a partition of this run, and its share in the dynamic filter. What is dropped counts as done.
+    pub(crate) fn claim(&self, partition: usize) -> Result<(Claim, Option<FilterShare>)> {
         // The filter waits for each build of a Partitioned join once.
         let awaited = self.dynamic_filter.is_some() && self.mode == PartitionMode::Partitioned;
         let shared = self.join_type.is_build_driven() || self.validate.probe_unique();
-        self.run.claim(partition, awaited || shared)?;
-        Ok(self.filter_share(awaited))
+        let claim = self.run.claim(partition, awaited || shared)?;
+        Ok((claim, self.filter_share(awaited)))
+    }
+
+    /// Counts the partitions of this run that nobody has executed as done.
+    #[cfg(feature = "python")]
+    pub(crate) fn end_run(&self) {
+        self.run.end_unclaimed();
     }
 
     fn filter_share(&self, awaited: bool) -> Option<FilterShare> {
@@ -515,6 +733,7 @@ impl HashJoin {
         &self,
         partition: usize,
         options: &RunOptions,
+        claim: Claim,
         mut filter: Option<FilterShare>,
     ) -> Result<Probe> {
         let build = self.run.build(self, partition, options)?;
@@ -522,7 +741,12 @@ impl HashJoin {
         if let Some(filter) = &mut filter {
             filter.report(&plan)?;
         }
-        let shares = self.run.shares(&plan, self.mode, self.partitions())?;
+        let claim = match self.mode {
+            PartitionMode::CollectLeft => claim,
+            // The only partition that probes its build.
+            PartitionMode::Partitioned => Claim::alone()?,
+        };
+        let shares = claim.shares(&plan, &options.cancel)?;
         let metrics = Arc::clone(self.run.metrics());
         Ok(Probe::new(Arc::new(plan), self.limit, shares, filter, metrics, options.cancel.clone()))
     }
@@ -546,25 +770,36 @@ impl HashJoin {
 
     /// Collects the build of an ordinary join: all partitions of the build source, or the one of `partition`.
     pub(crate) fn collect_build(&self, partition: Option<usize>, options: &RunOptions) -> Result<Arc<PreparedBuild>> {
-        let collector =
+        let mut collector =
             Collector::new(self.build_spec()?, &options.pool, options.config.clone(), options.cancel.clone());
-        let partitions = partition.map_or(0..self.build.partitions(), |partition| partition..partition + 1);
-        let (build, metrics) = (self.build.clone(), Arc::clone(self.run.metrics()));
-        let batches = partitions.flat_map(move |partition| match build.open(partition) {
-            Ok(stream) => Box::new(stream) as Box<dyn Iterator<Item = _> + Send>,
-            Err(error) => Box::new(std::iter::once(Err(error))),
-        });
-        let counted = batches.inspect(move |batch| metrics.count_build(batch));
-        collect(collector, BatchStream::new(self.build.schema().clone(), counted))
+        for partition in partition.map_or(0..self.build.partitions(), |partition| partition..partition + 1) {
+            feed(&mut collector, self.build.open(partition)?, |batch| self.run.metrics().count_build(batch))?;
+        }
+        collector.finish()
     }
 }
 
 /// Feeds a collector; the input is dropped before the rows are concatenated (S4).
-fn collect(mut collector: Collector, input: BatchStream) -> Result<Arc<PreparedBuild>> {
-    for batch in input {
-        collector.push(batch?)?;
+fn feed(collector: &mut Collector, mut input: BatchStream, seen: impl Fn(&RecordBatch)) -> Result<()> {
+    while let Some((batch, origin)) = input.next_with_origin().transpose()? {
+        seen(&batch);
+        collector.push_from(batch, origin)?;
     }
-    collector.finish()
+    Ok(())
+}
+
+/// True where columns have the same names and types in the same order.
+fn same_columns(a: &SchemaRef, b: &SchemaRef) -> bool {
+    let columns = |schema: &SchemaRef| schema.fields().len();
+    Arc::ptr_eq(a, b)
+        || columns(a) == columns(b)
+            && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type())
+}
+
+/// Names and types of columns, for error texts.
+fn columns(schema: &SchemaRef) -> String {
+    let columns = schema.fields().iter().map(|field| format!("{:?} {}", field.name(), field.data_type()));
+    format!("({})", columns.collect::<Vec<_>>().join(", "))
 }
 
 /// The first difference of two schemas, for error texts.
@@ -606,13 +841,18 @@ impl HashJoinBuilder {
 
     /// A residual predicate over candidate pairs.
     pub fn filter(mut self, filter: Option<Expr>) -> Self {
-        self.join.filter = filter;
+        self.filter = Some(filter);
         self
     }
 
     /// Output columns by position in (build columns, probe columns).
-    pub fn projection(mut self, projection: Option<Vec<usize>>) -> Self {
-        self.join.projection = projection;
+    pub fn projection(self, projection: Option<Vec<usize>>) -> Self {
+        self.projected(projection.map(|columns| columns.into_iter().map(ProjectedColumn::Position).collect()))
+    }
+
+    /// Output columns, each by name or position; `None` is all that the kind gives.
+    pub fn projected(mut self, projection: Option<Vec<ProjectedColumn>>) -> Self {
+        self.projection = Some(projection);
         self
     }
 
@@ -660,13 +900,22 @@ impl HashJoinBuilder {
         self
     }
 
+    /// Further pairs (build column, probe column): the build column is one of `on`, and is equal to this one too.
+    #[cfg(feature = "python")]
+    pub(crate) fn also(mut self, also: Vec<(usize, usize)>) -> Self {
+        self.join.also = also;
+        self
+    }
+
     /// Another build source. Refused by [`build`](Self::build) where a prepared build is attached, unless it is the same.
+    /// Columns that were given by name are looked up in it.
     pub fn build_source(mut self, build: impl Into<Source>) -> Self {
         self.join.build = build.into();
         self
     }
 
-    /// Another probe source.
+    /// Another probe source. Columns that were given by name are looked up in it, which [`build`](Self::build) refuses for
+    /// positions where its columns are others.
     pub fn probe(mut self, probe: impl Into<Source>) -> Self {
         self.join.probe = probe.into();
         self
@@ -679,15 +928,25 @@ impl HashJoinBuilder {
     /// that does not fit, or a change that an attached build does not allow.
     pub fn build(mut self) -> Result<HashJoin> {
         let join = &mut self.join;
+        if let Some(before) = &self.before {
+            let (on, projection) = (self.on.is_some(), self.projection.is_some());
+            join.follow(before, Changes { on, projection, filter: self.filter.is_some() })?;
+        }
         if let Some(on) = &self.on {
             join.set_on(on)?;
+        }
+        if let Some(projection) = self.projection {
+            join.set_projection(projection)?;
+        }
+        if let Some(filter) = self.filter {
+            join.filter = filter;
         }
         if let Some(null_equality) = self.null_equality {
             join.null_equality = vec![null_equality; join.on.len()];
         } else if join.null_equality.is_empty() {
             join.null_equality = vec![NullEquality::default(); join.on.len()];
         }
-        if join.attached.is_some() && !join.build.same(&self.build) {
+        if join.attached.is_some() && self.before.is_some_and(|(build, _)| !join.build.same(&build)) {
             return plan_err!(
                 "Cannot replace the build child of a join that a prepared build is attached to; make a new join"
             );

@@ -8,6 +8,6 @@ mod stream;
 
 pub use dynamic_filter::DynamicFilter;
 pub(crate) use dynamic_filter::FilterShare;
-pub use hash_join::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
+pub use hash_join::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions};
 pub use source::{BatchStream, Source};
 pub use stream::JoinStream;

@@ -7,11 +7,12 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use crate::error::{Result, plan_err};
+use crate::prepare::Origin;
 
 /// A stream of batches with its schema. Dropping it tells its producer to stop.
 pub struct BatchStream {
     schema: SchemaRef,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+    batches: Box<dyn Iterator<Item = Result<(RecordBatch, Origin)>> + Send>,
 }
 
 impl BatchStream {
@@ -20,7 +21,21 @@ impl BatchStream {
         schema: SchemaRef,
         batches: impl IntoIterator<Item = Result<RecordBatch>, IntoIter: Send + 'static>,
     ) -> Self {
-        Self { schema, batches: Box::new(batches.into_iter()) }
+        Self { schema, batches: Box::new(batches.into_iter().map(|batch| batch.map(|batch| (batch, Origin::Own)))) }
+    }
+
+    /// A stream of batches that may be foreign.
+    #[cfg(feature = "python")]
+    pub(crate) fn with_origin(
+        schema: SchemaRef,
+        batches: impl Iterator<Item = Result<(RecordBatch, Origin)>> + Send + 'static,
+    ) -> Self {
+        Self { schema, batches: Box::new(batches) }
+    }
+
+    /// The next batch and whose memory it is.
+    pub(crate) fn next_with_origin(&mut self) -> Option<Result<(RecordBatch, Origin)>> {
+        self.batches.next()
     }
 
     /// A stream of batches that are there already.
@@ -38,7 +53,7 @@ impl Iterator for BatchStream {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batches.next()
+        self.batches.next().map(|batch| batch.map(|(batch, _)| batch))
     }
 }
 

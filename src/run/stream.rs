@@ -7,6 +7,7 @@ use super::dynamic_filter::FilterShare;
 use super::hash_join::{HashJoin, RunOptions};
 use super::source::BatchStream;
 use crate::error::Result;
+use crate::probe::Claim;
 use crate::probe::Probe;
 
 /// The output of one partition, in probe order. It pulls a probe batch only when an output batch is asked for, ends after
@@ -24,6 +25,7 @@ enum State {
         join: Box<HashJoin>,
         partition: usize,
         options: RunOptions,
+        claim: Claim,
         filter: Option<FilterShare>,
     },
     Running {
@@ -36,8 +38,11 @@ enum State {
 impl JoinStream {
     pub(crate) fn try_new(join: HashJoin, partition: usize, options: RunOptions) -> Result<Self> {
         let (output, _) = join.check()?;
-        let filter = join.claim(partition)?;
-        Ok(Self { schema: output.schema, state: State::New { join: Box::new(join), partition, options, filter } })
+        let (claim, filter) = join.claim(partition)?;
+        Ok(Self {
+            schema: output.schema,
+            state: State::New { join: Box::new(join), partition, options, claim, filter },
+        })
     }
 
     /// Schema of every batch.
@@ -51,12 +56,18 @@ impl JoinStream {
         !matches!(self.state, State::New { .. })
     }
 
-    /// Builds or finds the build and opens the probe side, unless that is done.
+    /// Builds or finds the build and opens the probe side, unless that is done. An error ends the stream.
     pub(crate) fn start(&mut self) -> Result<()> {
-        let State::New { join, partition, options, filter } = &mut self.state else { return Ok(()) };
-        let mut probe = join.start(*partition, options, filter.take())?;
+        if !matches!(self.state, State::New { .. }) {
+            return Ok(());
+        }
+        let State::New { join, partition, options, claim, filter } = std::mem::replace(&mut self.state, State::Ended)
+        else {
+            return Ok(());
+        };
+        let mut probe = join.start(partition, &options, claim, filter)?;
         let input = match probe.wants_input() {
-            true => Some(join.probe_source().open(*partition)?),
+            true => Some(join.probe_source().open(partition)?),
             false => {
                 probe.finish()?;
                 None
@@ -78,7 +89,14 @@ impl JoinStream {
     /// The next output of what was pulled so far.
     pub(crate) fn next_output(&mut self) -> Result<Option<RecordBatch>> {
         match &mut self.state {
-            State::Running { probe, .. } => probe.next_output(),
+            State::Running { probe, input } => {
+                let batch = probe.next_output()?;
+                // At the limit the source is given back with the batch that reaches it (S36).
+                if !probe.wants_input() {
+                    *input = None;
+                }
+                Ok(batch)
+            }
             _ => Ok(None),
         }
     }
@@ -87,8 +105,7 @@ impl JoinStream {
     pub(crate) fn pull(&mut self) -> Result<bool> {
         let State::Running { probe, input } = &mut self.state else { return Ok(false) };
         let Some(stream) = input else { return Ok(false) };
-        let next = if probe.wants_input() { stream.next().transpose()? } else { None };
-        match next {
+        match stream.next().transpose()? {
             Some(batch) => probe.push(batch)?,
             None => {
                 *input = None;

@@ -61,6 +61,12 @@ pub(crate) fn union<const N: usize>(mode: UnionMode, types: [DataType; N]) -> Da
     DataType::Union(UnionFields::try_new(fields.clone().map(|(id, _)| id), fields.map(|(_, f)| f)).unwrap(), mode)
 }
 
+/// A union without a nullable child.
+pub(crate) fn solid_union(mode: UnionMode) -> DataType {
+    let field = |(id, data_type)| (id, Arc::new(Field::new(format!("s{id}"), data_type, false)));
+    DataType::Union([(0, DataType::Int8), (5, DataType::Utf8)].into_iter().map(field).collect(), mode)
+}
+
 /// Every type that is no combination of others.
 pub(crate) fn flat_types() -> Vec<DataType> {
     use DataType::*;
@@ -87,7 +93,7 @@ pub(crate) fn flat_types() -> Vec<DataType> {
         LargeBinary,
         BinaryView,
     ];
-    types.extend([FixedSizeBinary(0), FixedSizeBinary(3), FixedSizeBinary(16)]);
+    types.extend([0, 3, 16].map(FixedSizeBinary));
     types.extend([Decimal32(9, 2), Decimal64(18, -1), Decimal128(38, 10), Decimal256(76, 4)]);
     types.extend([Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond)]);
     types.extend([Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond)]);
@@ -95,6 +101,7 @@ pub(crate) fn flat_types() -> Vec<DataType> {
     for unit in [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond, TimeUnit::Nanosecond] {
         types.extend([Duration(unit), Timestamp(unit, None), Timestamp(unit, Some("Europe/Berlin".into()))]);
     }
+    types.extend([1, 2, 4, 8].map(FixedSizeBinary));
     types
 }
 
@@ -121,6 +128,8 @@ pub(crate) fn nested_types(inner: &DataType) -> Vec<DataType> {
         map(a()),
         union(UnionMode::Sparse, [a(), Utf8]),
         union(UnionMode::Dense, [Int32, a(), Null]),
+        Struct(fields([solid_union(UnionMode::Sparse), a()])),
+        FixedSizeList(item(solid_union(UnionMode::Dense)), 2),
     ]
 }
 
@@ -187,8 +196,18 @@ fn unsliced(data_type: &DataType, rows: usize, nulls: Option<NullBuffer>, rng: &
     };
     if let Some(width) = width {
         let mut values = MutableBuffer::new(rows * width);
+        // At any address that the type allows.
+        let alignment = match data_type {
+            FixedSizeBinary(_) => 1,
+            Interval(IntervalUnit::DayTime) => 4,
+            Interval(IntervalUnit::MonthDayNano) => 8,
+            _ => 16,
+        };
+        let shift = rng.below(3) * alignment;
+        values.extend_zeros(shift);
         (0..rows).for_each(|_| values.extend_from_slice(&fixed(data_type, width, rng)));
-        let data = ArrayData::builder(data_type.clone()).len(rows).add_buffer(values.into()).nulls(nulls);
+        let values = Buffer::from(values).slice(shift);
+        let data = ArrayData::builder(data_type.clone()).len(rows).add_buffer(values).nulls(nulls);
         return make_array(data.build().unwrap());
     }
     match data_type {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -125,6 +126,67 @@ def test_only_a_new_probe_side_is_taken_after_attaching() -> None:
         task.replace(probes=PROBE)
 
 
+def test_names_are_looked_up_in_a_replaced_source() -> None:
+    """A probe with its columns in another order, or with one more in front, before and after attaching and pickling."""
+    text = pa.string()
+    probe = pa.table({"key": [1, 2], "at": ["x", "y"]})
+    others = [
+        pa.table({"at": ["x", "y"], "key": [1, 2]}),
+        pa.table({"more": pa.array([2, 1]), "at": ["x", "y"], "key": [1, 2]}),
+        pa.table({"at": ["x", "y"], "payload": [1, 1], "key": [1, 2], "none": pa.array([None, None], text)}),
+    ]
+    build = pa.table({"key": [1, 3], "payload": [7, 8]}, SCHEMA)
+    options: dict[str, Any] = {"projection": ["probe.at", "build.payload"], "where": "at = 'x' AND build.payload > 0"}
+    for on in ("key", [("key", "key")], [(col("build.key"), col("probe.key"))], [(0, "key")]):
+        join = HashJoin(SCHEMA, probe.schema, on, **options)
+        set_later = HashJoin(SCHEMA, probe.schema, [(0, 0)])
+        set_later.on, set_later.projection, set_later.where = on, options["projection"], options["where"]
+        for start in (join, set_later, pickle.loads(pickle.dumps(join)), pickle.loads(pickle.dumps(set_later))):
+            task = start.with_prepared_build(start.prepare_build(build))
+            for other in others:
+                for made in (start.replace(probe=other, build=build), task.replace(probe=other)):
+                    assert rows(made.execute()) == [("x", 7)]
+                # Back and forth: names were kept, not where they were found.
+                assert rows(task.replace(probe=other).replace(probe=probe).execute()) == [("x", 7)]
+    wide = pa.table({"payload": [7, 8], "more": [0, 0], "key": [1, 3]})
+    assert rows(HashJoin(SCHEMA, probe, "key", **options).replace(build=wide).execute()) == [("x", 7)]
+    mark = HashJoin(SCHEMA, probe, "key", "mark", projection=["mark", "probe.key"])
+    assert rows(mark.replace(probe=others[1], build=wide).execute()) == [(True, 1), (False, 2)]
+    with pytest.raises(PlanError, match='no column "key"'):
+        mark.replace(probe=pa.table({"id": [1]}))
+    other = mark.replace(build=build, probe=pa.table({"id": [3]}), on=[("key", "id")], projection=["mark"])
+    assert rows(other.execute()) == [(True,)]
+
+
+def test_positions_need_an_equal_schema() -> None:
+    probe = pa.table({"key": [1, 2], "at": [10, 20]})
+    turned = pa.table({"at": [10, 20], "key": [1, 2]})
+    by_name: dict[str, Any] = {"on": [("key", "key")], "projection": ["probe.at"], "where": "at > 1"}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"on": [("key", 0)]}, r"key column probe\[0\] is given by position"),
+        ({"projection": [3]}, "column 3 of the projection is given by position"),
+        ({"where": "probe[1] > 1"}, r"column probe\[1\] of the predicate is given by position"),
+    ]
+    for changed, text in cases:
+        join = HashJoin(BUILD, probe, **(by_name | changed))
+        attached = HashJoin(SCHEMA, probe, **(by_name | changed))
+        attached = attached.with_prepared_build(attached.prepare_build(BUILD))
+        for start in (join, attached, pickle.loads(pickle.dumps(join))):
+            assert len(rows(start.replace(probe=probe.replace_schema_metadata({"a": "b"})).execute())) == 2
+            with pytest.raises(PlanError, match=text + '.*equal schema.*"at" Int64, "key" Int64'):
+                start.replace(probe=turned)
+            assert rows(start.replace(probe=turned, **by_name).execute()) == [(10,), (10,)]
+    # Positions of the probe side in a projection count from the end of the build side.
+    with pytest.raises(PlanError, match=r"column 3 of the projection .* build source is replaced"):
+        HashJoin(BUILD, probe, "key", projection=[3]).replace(build=BUILD.select(["payload", "key"]))
+    assert rows(HashJoin(BUILD, probe, "key", projection=[0]).replace(probe=turned).execute()) == [(1,), (1,)]
+
+
+def test_new_keys_may_be_of_another_number() -> None:
+    join = HashJoin(BUILD, BUILD, "key")
+    assert rows(join.replace(on=["key", "payload"], null_equal=[True, False], projection=[1]).execute()) == [(2,), (1,)]
+
+
 def test_declared_order_goes_with_the_replaced_build() -> None:
     """S27: placeholder_properties_and_reset, from Python."""
     build = Source(BUILD, ordering=["payload"], equal=[("key", "payload")])
@@ -206,6 +268,65 @@ def test_a_limit_stops_the_probe_side() -> None:
     assert len(rows(task.execute())) == 7
     assert asked == [0, 0, 0, 1]
     assert rows(task.replace(limit=0).execute()) == []
+
+
+def test_a_limit_gives_back_at_once(pool: prejoin.MemoryPool) -> None:
+    """S36: with the batch that reaches the limit the probe source and the visited bits are released."""
+    closed: list[int] = []
+
+    def probe(partition: int) -> Iterator[pa.RecordBatch]:
+        try:
+            while True:
+                yield PROBE.to_batches()[0]
+        finally:
+            closed.append(partition)
+
+    task = attached(validate="m:m").replace(probe=Source(probe, schema=SCHEMA, partitions=3), limit=2)
+    for how, partition in (("inner", None), ("left", 0)):
+        task = task.replace(how=how)
+        reader = task.execute(partition, pool=pool)
+        assert reader.read_next_batch().num_rows == 2
+        gc.collect()
+        assert closed.pop() == 0
+        assert pool.reserved == 0
+    for how in ("right", "full"):
+        task = task.replace(how=how)
+        reader = task.execute(pool=pool)
+        assert reader.read_next_batch().num_rows == 2
+        assert (closed.pop(), pool.reserved) == (0, 0)
+        del reader
+    session = task.replace(probe=PROBE).open(pool=pool)
+    assert session.push(PROBE.to_batches()[0]).num_rows == 2
+    assert session.finish().num_rows == 0
+
+
+@pytest.mark.parametrize("how", ["right", "full", "build_semi", "build_anti"])
+def test_a_run_that_ends_early_keeps_no_bits(how: Any, pool: prejoin.MemoryPool) -> None:
+    """S35: a reader over all partitions that is dropped unread or half-read, or fails, waits for no partition."""
+    raised = ValueError("probe")
+
+    def failing(partition: int) -> Iterator[pa.RecordBatch]:
+        yield PROBE.to_batches()[0]
+        if partition == 1:
+            raise raised
+
+    parts = Source(failing, schema=SCHEMA, partitions=3)
+    task = HashJoin(SCHEMA, parts, "key", how)
+    task = task.with_prepared_build(task.prepare_build(BUILD))
+    unread = task.execute(pool=pool)
+    del unread
+    assert pool.reserved == 0
+    half = task.execute(pool=pool, batch_size=1)
+    if how in ("right", "full"):
+        half.read_next_batch()
+        assert pool.reserved > 0
+    del half
+    gc.collect()
+    assert pool.reserved == 0
+    with pytest.raises(ValueError, match="probe") as error:
+        task.execute(pool=pool).read_all()
+    assert error.value is raised
+    assert pool.reserved == 0
 
 
 def test_many_consumers_of_one_build(pool: prejoin.MemoryPool) -> None:

@@ -138,6 +138,152 @@ def test_kinds_equal_polars(inputs: tuple[list[str], list[Row], list[Row]], how:
     assert Counter(rows_of(got)) == Counter(want.rows())
 
 
+# Columns of a probe side that compare with a key of the build, and values that meet in them.
+MEET: dict[str, tuple[pa.DataType, list[pa.DataType], list[Any]]] = {
+    "int": (
+        pa.int32(),
+        [pa.int32(), pa.int8(), pa.int64(), pa.uint16(), pa.dictionary(pa.int8(), pa.int64())],
+        [None, 0, 1, 2, 3],
+    ),
+    "float": (
+        pa.float64(),
+        [pa.float64(), pa.dictionary(pa.int16(), pa.float64())],
+        [None, 0.0, -0.0, float("nan"), -float("nan"), 1.5],
+    ),
+    "text": (
+        pa.string(),
+        [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())],
+        [None, "", "a", "b"],
+    ),
+}
+
+
+def as_key(value: Any) -> Any:
+    return "nan" if value != value else value
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(HOWS), st.data())
+def test_every_set_of_pairs_equals_a_nested_loop(how: Any, data: st.DataObject) -> None:
+    """Several probe columns that meet one key, and one that meets several keys: each pair is an equality of keys."""
+    draw = data.draw
+    kind = draw(st.sampled_from(sorted(MEET)))
+    key_type, probe_types, values = MEET[kind]
+    keys = ["x", "y"][: draw(st.integers(1, 2))]
+    columns = [f"p{i}" for i in range(draw(st.integers(1, 4)))]
+    types = [draw(st.sampled_from(probe_types)) for _ in columns]
+    nulls = [draw(st.booleans()) for _ in keys]
+    every = [(column, key) for column in columns for key in keys]
+    pairs = draw(st.lists(st.sampled_from(every), min_size=1, max_size=5, unique=True))
+    pairs += [(columns[0], key) for key in keys if key not in {key for _, key in pairs}]
+    on = {column: [key for of, key in pairs if of == column] for column in dict(pairs)}
+    on = {column: of if len(of) > 1 or draw(st.booleans()) else of[0] for column, of in on.items()}  # type: ignore[misc]
+
+    value = st.sampled_from(values)
+    build_rows = draw(st.lists(st.tuples(*(value for _ in keys)), max_size=8))
+    probe_rows = draw(st.lists(st.tuples(*(value for _ in columns)), max_size=12))
+    # Rows in which all columns agree would be rare otherwise.
+    probe_rows += [(row[0],) * len(columns) for row in build_rows]
+    build = pa.table(
+        {key: pa.array([row[i] for row in build_rows], key_type) for i, key in enumerate(keys)}
+        | {"b": pa.array(range(len(build_rows)), pa.int64())}
+    )
+    probe = pa.table(
+        {column: pa.array([row[i] for row in probe_rows], types[i]) for i, column in enumerate(columns)}
+        | {"p": pa.array(range(len(probe_rows)), pa.int64())}
+    )
+    where = draw(st.sampled_from([None, "p > b"]))
+
+    def matches(i: int, j: int) -> bool:
+        for column, key in pairs:
+            p, b = probe_rows[i][columns.index(column)], build_rows[j][keys.index(key)]
+            if (p is None and b is None and not nulls[keys.index(key)]) or as_key(p) != as_key(b):
+                return False
+        return where is None or i > j
+
+    found = [[j for j in range(len(build_rows)) if matches(i, j)] for i in range(len(probe_rows))]
+    hit = {j for partners in found for j in partners}
+    want: list[Row]
+    if how in ("build_semi", "build_anti"):
+        want = [(j,) for j in range(len(build_rows)) if (j in hit) == (how == "build_semi")]
+    elif how in ("semi", "anti"):
+        want = [(i,) for i, partners in enumerate(found) if bool(partners) == (how == "semi")]
+    elif how == "mark":
+        want = [(i, bool(partners)) for i, partners in enumerate(found)]
+    else:
+        none: list[Any] = [None] if how in OUTER else []
+        want = [(i, j) for i, partners in enumerate(found) for j in partners or none]
+        want += [(None, j) for j in range(len(build_rows)) if how in ("right", "full") and j not in hit]
+    select = {"mark": ["p", "mark"]}.get(how, ["b"] if how.startswith("build") else ["p"])
+    if how in ("inner", "left", "right", "full"):
+        select = ["p", "b"]
+
+    order = draw(st.permutations(keys))
+    prepared = prejoin.prepare(build, order, null_equal=[nulls[keys.index(key)] for key in order])
+    assert rows_of(prejoin.join(probe, prepared, on, how, where=where, select=select)) == want
+    stream = prejoin.join(probe.to_reader(2), prepared, on, how, where=where, batch_size=3)
+    whole = pa.Table.from_batches(list(stream), stream.schema)
+    assert rows_of(whole.select(select)) == want
+    if not any(nulls):
+        assert rows_of(prejoin.join(probe, build, on, how, where=where, select=select)) == want
+    if how in ("right", "full") and not whole.schema.names.count("x"):
+        # Coalesced: unmatched build rows hold their keys in every probe column that meets one.
+        for column, key in pairs:
+            rest = [build_rows[j][keys.index(key)] for i, j in want if i is None]
+            got = whole[column].to_pylist()[len(want) - len(rest) :]
+            assert list(map(as_key, got)) == list(map(as_key, rest))
+
+
+OUTER = ("left", "full")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_pairs_of_one_build_column_are_all_asked(tmp_path: Any, saved: bool) -> None:
+    """Nothing is dropped where a build column is met twice; what one column cannot hold is not coalesced."""
+    build = prejoin.prepare(pa.table({"dst": [1, 2, 3], "src": [1, 2, 2], "v": [5, 6, 7]}), ["src", "dst"])
+    if saved:
+        build.save(tmp_path / "edges.prejoin")
+        build = prejoin.open(tmp_path / "edges.prejoin")
+    probe = pa.table({"node": [1, 2, 9], "other": [1, 3, 9]})
+    loops = prejoin.join(probe, build, {"node": ["dst", "src"]})
+    assert loops.to_pydict() == {"node": [1, 2], "other": [1, 3], "v": [5, 6]}
+    assert prejoin.join(probe, build, {"other": "dst", "node": "src"})["v"].to_pylist() == [5, 7]
+    assert prejoin.join(probe, build, {"node": ["src", "dst"], "other": "dst"})["v"].to_pylist() == [5]
+    right = prejoin.join(probe, build, {"node": ["src", "dst"]}, "right")
+    assert rows_of(right) == [(1, 1, 1, 1, 5), (2, 3, 2, 2, 6), (None, None, 3, 2, 7)]
+    for on, options, text in [
+        ({"node": ["src", "dst"]}, {"how": "full", "coalesce": True}, 'one value for the probe column "node"'),
+        ({"node": ["src", "v"]}, {}, "prepared on"),
+        ({"node": ["src", "dst", "v"]}, {}, "prepared on"),
+        ({"node": "src", "other": "src"}, {}, "prepared on"),
+        ({"node": []}, {}, 'no build column for the probe column "node"'),
+        ({"node": ["src", 1]}, {}, "a build name may be a list of names"),
+    ]:
+        with pytest.raises(prejoin.PlanError, match=text):
+            prejoin.join(probe, build, on, **options)  # type: ignore[arg-type]
+    one = prejoin.prepare(pa.table({"x": [1, 2], "w": [3, 4]}), "x")
+    probe = pa.table({"a": [1, 1, 2], "b": [1, 2, 2]})
+    assert prejoin.join(probe, one, {"a": "x", "b": "x"})["w"].to_pylist() == [3, 4]
+    # Rows that have no key of the build share none.
+    assert prejoin.join(probe, one, {"a": "x", "b": "x"}, validate="1:m").num_rows == 2
+    with pytest.raises(prejoin.PlanError, match='probe column "b" is Utf8'):
+        prejoin.join(pa.table({"a": [1], "b": ["1"]}), one, {"a": "x", "b": "x"})
+
+
+def test_key_columns_of_one_name_are_not_guessed() -> None:
+    schema = pa.schema([("k", pa.int64()), ("k", pa.int64()), ("v", pa.int64())])
+    table = pa.Table.from_arrays([pa.array([1, 1]), pa.array([1, 2]), pa.array([5, 6])], schema=schema)
+    keyed = prejoin.HashJoin(schema, pa.schema([("a", pa.int64()), ("b", pa.int64())]), [(0, "a"), (1, "b")])
+    build = keyed.prepare_build(table)
+    probe = pa.table({"a": [1], "b": [2]})
+    assert keyed.replace(probe=probe).with_prepared_build(build).execute().read_all()["v"].to_pylist() == [6]
+    for on in ({"a": "k", "b": "k"}, {"a": "k"}):
+        with pytest.raises(prejoin.PlanError, match='build column "k", of which the build has more than one'):
+            prejoin.join(probe, build, on, select=["a", "v"])
+    # The names of the keys are all "k": the one probe column of that name meets both.
+    assert prejoin.join(pa.table({"k": [1, 2]}), build, select=["v"])["v"].to_pylist() == [5]
+
+
 def test_answers_in_kind() -> None:
     build = prejoin.prepare(pa.table({"k": [1, 2]}), "k")
     batch = pa.record_batch({"k": [2, 3]})
@@ -242,3 +388,39 @@ def test_one_batch_of_more_than_2_gib_is_refused_before_it_is_made() -> None:
         prejoin.ExecutionError, match=r'"v" of type FixedSizeBinary.* outgrows 2 GiB; give the probe side as a stream'
     ):
         prejoin.join(probe, build)
+
+
+def test_a_table_is_answered_in_one_chunk() -> None:
+    """Whatever the chunks of the probe side, the size of a lazy batch and the limit."""
+    build = prejoin.prepare(pa.table({"k": list(range(10)), "s": [str(i) for i in range(10)]}), "k")
+    whole = pa.table({"k": [i % 12 for i in range(30_000)], "n": range(30_000)})
+    due = [(k, n, str(k)) for k, n in zip(whole["k"].to_pylist(), range(30_000), strict=True) if k < 10]
+    chunked = pa.concat_tables([whole.slice(0, 10), whole.slice(10, 20_000), whole.slice(20_010)])
+    for probe in (whole, chunked, chunked.to_batches(), pl.from_arrow(chunked), chunked.to_pandas()):
+        for options in ({}, {"batch_size": 7}, {"limit": 9_000}):
+            joined = prejoin.join(probe, build, **options)
+            assert joined["s"].num_chunks == 1
+            rows = list(zip(*(joined[name].to_pylist() for name in ("k", "n", "s")), strict=True))
+            assert rows == due[: options.get("limit")]
+    assert prejoin.join(whole.slice(0, 0), build).num_rows == 0
+
+
+def test_a_table_that_outgrows_a_chunk_comes_in_as_few_as_fit() -> None:
+    """2,400 MiB of values do not fit one chunk: there are two."""
+    build = prejoin.prepare(pa.table({"k": [0], "v": pa.array([b"x" * (1 << 20)], pa.binary(1 << 20))}), "k")
+    joined = prejoin.join(pa.table({"k": [0] * 2_400}), build, batch_size=800, select=["v"])
+    assert [len(chunk) for chunk in joined["v"].chunks] == [1_200, 1_200]
+
+
+@pytest.mark.parametrize(
+    ("swap", "text"),
+    [
+        (lambda rows, build: (build, rows), "the second the build side; a PreparedBuild was given first"),
+        (lambda rows, build: (rows, [build, rows]), 'leg "leg1" is a Leg or a PreparedBuild, pyarrow.*Table was given'),
+        (lambda rows, build: (rows, rows), r"prejoin.prepare\(rows, on\).*pyarrow.*Table was given without on="),
+    ],
+)
+def test_sides_that_are_swapped_or_not_prepared_are_named(swap: Any, text: str) -> None:
+    rows = pa.table({"k": [1]})
+    with pytest.raises((TypeError, prejoin.PlanError), match=text):
+        prejoin.join(*swap(rows, prejoin.prepare(rows, "k")))

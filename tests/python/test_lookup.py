@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import arro3.core
+import nanoarrow as na
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -435,3 +437,36 @@ def test_long_answers_leave_the_interpreter_to_others() -> None:
         thread.join()
     assert len(pairs[0]) == 24_000_000
     assert sum(started < turn < ended for turn in turns) > 3
+
+
+def test_keys_of_pandas_numpy_and_streams_of_arrays() -> None:
+    """Each gives the rows that a list of the same values gives."""
+    build = prejoin.prepare(pa.table({"k": pa.array([1, 2, 3], pa.int64()), "v": [10, 20, 30]}), "k")
+    series = pd.Series([2, None, 7], dtype="Int64")
+    masked = np.ma.masked_array([2, 5, 7], mask=[False, True, False])
+    chunked = pa.chunked_array([[2, None], [7]], pa.int64())
+    asked: list[Any] = [series, series.array, list(series), masked, pl.Series([2, None, 7])]
+    asked += [
+        arro3.core.ChunkedArray.from_arrow(chunked),
+        na.ArrayStream(chunked),
+        na.Array(chunked),
+        {"k": series.array},
+    ]
+    for keys in asked:
+        assert build.lookup(keys)["v"].to_pylist() == [20, None, None], type(keys)
+
+    texts = prejoin.prepare(pa.table({"k": ["a", "b"], "v": [1, 2]}), "k")
+    for dtype in ("str", "string", "category", object):
+        words = pd.Series(["b", None, "z"], dtype=dtype)
+        for keys in (
+            words,
+            words.array,
+            list(words.dropna()) and words.astype(object).where(words.notna(), None).tolist(),
+        ):
+            assert texts.lookup(keys)["v"].to_pylist() == [2, None, None], (dtype, type(keys))
+
+    two = prejoin.prepare(pa.table({"a": [1, 2], "b": ["x", "y"], "v": [1, 2]}), ["a", "b"])
+    records = np.array([("y", 2), ("z", 1)], dtype=[("b", "U1"), ("a", "i8")])
+    index = pd.MultiIndex.from_tuples([(2, "y"), (1, "z")], names=["a", "b"])
+    for keys in (records, index, index.set_names([None, None])):
+        assert two.lookup(keys)["v"].to_pylist() == [2, None], type(keys)

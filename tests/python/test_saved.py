@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import errno
 import mmap
 import multiprocessing
 import os
@@ -350,3 +351,170 @@ def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path) -> None:
     for ask in asked:
         with pytest.raises(prejoin.ExecutionError, match="opened unverified and is damaged"):
             ask()
+
+
+def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> None:
+    """A join, lookup or condition looks into the columns that it names; damage elsewhere does not stop it."""
+    path = tmp_path / "build"
+    rows = 2000
+    table = pa.table(
+        {
+            "id": [i * 977 for i in range(rows)],
+            "v": list(range(rows)),
+            "bad text": ["abcdefgh"] * rows,
+            "bad codes": pa.array(["x", "y"] * (rows // 2)).dictionary_encode(),
+            "codes": pa.array(["p", "q"] * (rows // 2)).dictionary_encode(),
+        }
+    )
+    prejoin.prepare(table, "id").save(path)
+    data = path.read_bytes()
+    assert data.count(b"abcdefgh" * rows) == 1
+    data = data.replace(b"abcdefgh" * rows, b"abc\xff\xfeefg" * rows)
+    codes = bytes([0, 0, 0, 0, 1, 0, 0, 0] * (rows // 2))
+    first = data.index(codes)
+    path.write_bytes(data[:first] + b"\xff" * len(codes) + data[first + len(codes) :])
+    probe = pa.table({"id": [977, 5, 0], "w": [1, 2, 3]})
+    opened = prejoin.open(path, verify=False)
+    kinds: list[Any] = ["inner", "left", "right", "full", "build_semi", "build_anti"]
+    row_kinds: list[Any] = ["semi", "anti", "mark"]
+    for how in kinds:
+        for columns in (["v"], ["v", "codes"]):
+            got = prejoin.join(probe, opened, how=how, select=[f"build.{name}" for name in columns])
+            want = prejoin.join(
+                probe, prejoin.prepare(table, "id"), how=how, select=[f"build.{name}" for name in columns]
+            )
+            assert got.to_pydict() == want.to_pydict(), how
+        assert prejoin.join(probe, opened, how=how, where="build.v > 0", select=["build.v"]).num_rows
+    for how in row_kinds:
+        assert prejoin.join(probe, opened, how=how).num_rows > 0
+    assert opened.lookup([977, 5], columns=["v", "codes"]).to_pydict() == {"v": [1, None], "codes": ["q", None]}
+    assert opened.contains([977, 5]).to_pylist() == [True, False]
+    assert opened.count_matches([977]).to_pylist() == [1]
+    for bad in ("bad text", "bad codes"):
+        asks: list[Any] = [
+            lambda bad=bad: prejoin.join(probe, opened, select=[f"build.{bad}"]),
+            lambda bad=bad: opened.lookup([977], columns=[bad]),
+            lambda bad=bad: prejoin.join(probe, opened, where=f"build.\"{bad}\" > 'a'", select=["build.v"]),
+            opened.to_table,
+        ]
+        for ask in asks:
+            with pytest.raises(prejoin.ExecutionError, match="not valid"):
+                ask()
+
+
+def test_a_copy_in_memory_needs_its_file_no_more(path: Path, tmp_path: Path, pool: prejoin.MemoryPool) -> None:
+    size = path.stat().st_size
+    build = prejoin.open(path, memory=True, pool=pool)
+    assert (pool.reserved, build.reserved_bytes, build.memory()["private"], build.memory()["mapped"]) == (size,) * 3 + (
+        0,
+    )
+    assert prejoin.open(path, memory=True).reserved_bytes == size
+    sent = pickle.dumps(build)
+    assert pickle.loads(sent).memory()["private"] == size
+    kept = path.read_bytes()
+    path.write_bytes(b"")
+    assert names(build) == NAMES
+    assert build.to_table().equals(USERS)
+    build.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == kept
+    small = prejoin.MemoryPool(size - 1)
+    with pytest.raises(prejoin.ResourcesExhausted, match="copy of a saved build"):
+        prejoin.open(tmp_path / "again", memory=True, pool=small)
+    assert small.reserved == 0
+    del build
+    assert pool.reserved == 0
+
+
+@linux
+def test_a_handle_of_something_else_is_refused(tmp_path: Path) -> None:
+    """Its process is gone and the number of its descriptor taken by a pipe, which blocks whoever opens it."""
+    shared = prejoin.prepare(USERS, "id").share()
+    attach = shared.__reduce__()[0]
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", tmp_path, Path("/dev/null"), Path(__file__)):
+        with pytest.raises(prejoin.ExecutionError, match="something else stands where the shared build was"):
+            attach(str(place), "0" * 32)
+
+
+def test_an_interrupted_call_leaves_nothing(tmp_path: Path) -> None:
+    """Ctrl-C comes while a build is saved, opened, shared and named over and over: each stops, and no file is left."""
+    text = """
+        import os, signal, sys, prejoin, pyarrow as pa
+        rows = 300_000
+        pool = prejoin.MemoryPool()
+        table = pa.table({"id": pa.array(range(0, rows * 7, 7)), "s": [f"text {i}" for i in range(rows)]})
+        build = prejoin.prepare(table, "id", pool=pool)
+        held = pool.reserved
+        path = sys.argv[1]
+        rounds = 0
+
+        class Stop(BaseException):
+            pass
+
+        def stop(*_):
+            raise Stop
+
+        signal.signal(signal.SIGALRM, stop)
+        kept = None
+        while rounds < 12:
+            signal.setitimer(signal.ITIMER_REAL, 0.02 + 0.013 * rounds)
+            try:
+                while True:
+                    build.save(path)
+                    build.share().open(pool=pool)
+                    prejoin.open(path, pool=pool)
+                    prejoin.open(path, pool=pool, memory=True)
+            except Stop:
+                rounds += 1
+            assert pool.reserved == held, (pool.reserved, held)
+            assert set(os.listdir(os.path.dirname(path))) <= {os.path.basename(path)}
+        print("done")
+        """
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done, _ = python(text, str(folder / "build")).communicate()
+    assert done == "done\n"
+
+
+def test_a_long_save_is_interrupted(tmp_path: Path) -> None:
+    """The signal is there before the call: a save of 100 MB does not come to its end."""
+    rows = 1_500_000
+    build = prejoin.prepare(pa.table({"id": range(0, rows * 7, 7), **{f"v{i}": range(rows) for i in range(6)}}), "id")
+
+    class Stop(BaseException):
+        pass
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with pytest.raises(Stop):
+            build.save(tmp_path / "build")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert os.listdir(tmp_path) == []
+
+
+@linux
+def test_files_in_hard_places(tmp_path: Path) -> None:
+    """Names as long as they can be, links that lead nowhere yet, modes, directories that nobody reads."""
+    build = prejoin.prepare(USERS, "id")
+    build.save(tmp_path / ("x" * 255))
+    (tmp_path / ("x" * 255)).unlink()
+    with pytest.raises(OSError, match="too long") as refused:
+        build.save(tmp_path / ("x" * 256))
+    assert refused.value.errno == errno.ENAMETOOLONG
+    with pytest.raises(FileNotFoundError) as missing:
+        prejoin.open(tmp_path / "missing")
+    assert missing.value.errno == errno.ENOENT
+    (tmp_path / "link").symlink_to("real")
+    build.save(tmp_path / "link", mode=0o640)
+    assert (tmp_path / "link").is_symlink()
+    build.save(tmp_path / "link")
+    assert (tmp_path / "real").stat().st_mode & 0o777 == 0o640
+    prejoin.open(tmp_path / "real", verify=False).save(tmp_path / "real")
+    assert names(prejoin.open(tmp_path / "link")) == NAMES
+    assert sorted(os.listdir(tmp_path)) == ["link", "real"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import sys
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -215,3 +217,81 @@ def test_objects_of_a_source_go_with_the_join() -> None:
     gc.collect()
     assert gone[1]() is None
     assert prepared.num_rows == 4
+
+
+@pytest.mark.parametrize("module", ["polars", "pandas", "pyarrow.dataset", "arro3.core"])
+@pytest.mark.parametrize("stub", [types.ModuleType("stub"), None, object()])
+def test_modules_that_are_stubbed_blocked_or_half_imported(monkeypatch: Any, module: str, stub: Any) -> None:
+    """A class is looked for in them, never asked of them; frames of the real library are known all the same."""
+    build = prejoin.prepare(TEXTS, "k")
+    monkeypatch.setitem(sys.modules, module, stub)
+    for probe in (NUMBERS.to_reader(), iter(NUMBERS.to_batches()), NUMBERS.to_batches(), ds.dataset(NUMBERS)):
+        joined = prejoin.join(probe, build)
+        table = joined if isinstance(joined, pa.Table) else joined.read_all()
+        assert table["s"].to_pylist() == ["drei", "eins", "eins"]
+    if module == "polars":
+        assert isinstance(prejoin.join(pl.DataFrame({"k": [3]}), build), pa.Table)
+
+
+class Recorded(pl.LazyFrame):
+    """Knows which columns were asked for."""
+
+    asked: list[str] = []  # noqa: RUF012
+
+    def select(self, columns: Any) -> Any:
+        self.asked.extend(columns)
+        return super().select(columns)
+
+
+def test_a_scan_reads_the_columns_that_are_used(tmp_path: pathlib.Path) -> None:
+    """A file whose unused column cannot be decoded: the scan never meets it."""
+    (tmp_path / "t.csv").write_text("k,v,bad\n3,30,1\n1,10,x\n")
+    schema = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("bad", pa.int64())])
+    data = ds.dataset(tmp_path / "t.csv", schema=schema, format="csv")
+    build = prejoin.prepare(TEXTS, "k")
+    assert prejoin.join(data, build, select=["v", "s"]).read_all().to_pydict() == {"v": [30, 10], "s": ["drei", "eins"]}
+    assert prejoin.join(data, build, select=["s"], where="probe.v > 10").read_all()["s"].to_pylist() == ["drei"]
+    with pytest.raises(pa.ArrowInvalid):
+        prejoin.join(data, build).read_all()
+    frame = Recorded({"k": [3, 1], "v": [1, 2], "w": [3, 4]})
+    assert prejoin.join(frame, build, select=["v"]).read_all()["v"].to_pylist() == [1, 2]
+    assert Recorded.asked == ["k", "v"]
+
+
+class Service:
+    """Owns a join and is its own source."""
+
+    def __init__(self, pool: prejoin.MemoryPool, give: Callable[[Any], Any]) -> None:
+        self.build = prejoin.prepare(TEXTS, "k", pool=pool)
+        self.join = prejoin.HashJoin(TEXTS.schema, give(self), on="k").with_prepared_build(self.build)
+
+    def scan(self, _: int) -> pa.Table:
+        return NUMBERS
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return NUMBERS.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("run", [False, True])
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda service: prejoin.Source(service.scan, schema=NUMBERS.schema, partitions=1),
+        lambda service: service,
+        lambda service: prejoin.Source(service),
+        lambda service: prejoin.Source.partitioned([service, service]),
+    ],
+)
+def test_a_service_that_is_its_own_source_is_collected(give: Callable[[Any], Any], run: bool) -> None:
+    """Its build goes too, and gives its charge back."""
+    pool = prejoin.MemoryPool(None)
+    service = Service(pool, give)
+    gc.collect()
+    if run:
+        assert service.join.execute().read_all().num_rows > 0
+    gone = weakref.ref(service)
+    assert gc.is_tracked(service.join)
+    del service
+    gc.collect()
+    assert gone() is None
+    assert pool.reserved == 0

@@ -79,18 +79,26 @@ class Case:
     def add(self, leg: str) -> None:
         random = self.random
         columns = columns_of(random)
-        on: dict[str, str] = {}
+        on: dict[str, list[str]] = {}
         for name, data_type in random.sample(columns, random.randint(1, min(2, len(columns)))):
             fits = [a for a, other in self.types.items() if kind_of(other) == kind_of(data_type) and a not in on]
             if fits:
-                on[random.choice(fits)] = name
+                on[random.choice(fits)] = [name]
+        if random.random() < 0.2 and (keys := [names[0] for names in on.values()]):
+            # A key that another column must equal too, and a column that must equal two keys.
+            kinds = {name: kind_of(data_type) for name, data_type in columns}
+            for address, data_type in random.sample(sorted(self.types.items()), min(2, len(self.types))):
+                known = on.get(address, [])
+                fits = [key for key in keys if kinds[key] == kind_of(data_type) and key not in known]
+                if fits:
+                    on[address] = [*known, random.choice(fits)]
         if not on:
             return
         rows = table(random, columns, random.choice([0, 1, 4, 20]), leg)
         null_equal, how = random.random() < 0.4, random.choice(KINDS)
         keep = random.choice(KEEPS)
         where = self.condition(leg, columns) if random.random() < 0.4 else None
-        keys = list(on.values())
+        keys = list(dict.fromkeys(key for names in on.values() for key in names))
         free = [name for name, _ in columns if name not in keys]
         select = None
         if how in ("inner", "left") and random.random() < 0.4:
@@ -102,7 +110,7 @@ class Case:
         self.chain.append(
             {
                 "build": prejoin.prepare(own, [f"{leg}.{key}" for key in keys], null_equal=null_equal, keep=keep),
-                "on": {address: f"{leg}.{key}" for address, key in on.items()},
+                "on": {address: [f"{leg}.{key}" for key in keys] for address, keys in on.items()},
                 "how": how,
                 "where": where,
                 "leg": leg,
@@ -326,7 +334,7 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
         (users, {"how": "semi", "select": ["name"]}, "a semi join gives none"),
         (repeats, {"validate": "m:1"}, "validate=m:1 needs a build with one row per key"),
         (two, {"on": "user"}, 'leaves out the keys ["city"]'),
-        (two, {"on": {"a": "user", "b": "user"}}, 'names the key "user" twice'),
+        (two, {"on": {"a": ["user", "user"]}}, 'names the key "user" twice for the column "a"'),
         (users, {"on": {"user": "id"}}, 'on names the key "id", the build was prepared on ["user"]'),
     ]
     for build, options, message in of_leg:

@@ -360,6 +360,11 @@ def coded_twice() -> pa.RecordBatch:
     return beside(pa.DictionaryArray.from_arrays(codes, coded))
 
 
+def dictionary_of_uuids() -> pa.RecordBatch:
+    uuids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)], pa.binary(16)))
+    return beside(pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), uuids))
+
+
 SOLID = pa.dense_union([pa.field("x", pa.int8(), nullable=False)])
 KEYS = pa.record_batch({"k": [1] * 20_000})
 REFUSED: dict[str, Callable[[], Any]] = {
@@ -388,6 +393,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
         prejoin.prepare(lists(1 << 16, (1 << 30) + (1 << 16)).set_column(0, "k", pa.array([1, 2])), "k"),
         how="full",
     ),
+    "cast it to its values or to their storage": lambda: prejoin.prepare(dictionary_of_uuids(), "k"),
     "Arrow IPC does not carry": lambda: prejoin.prepare(coded_twice(), "k").share(),
     "save(path) it": lambda: pickle.dumps(prejoin.prepare(runs(2), "k")),
     "filter the build side or split it": lambda: prejoin.prepare(pa.record_batch([pa.nulls(2**32 - 1)], ["k"]), "k"),
@@ -410,3 +416,30 @@ def test_the_documentation_lists_no_untested_refusal() -> None:
     table = [row for row in page.partition("## What is refused")[2].splitlines() if row.startswith("|")]
     for row in table[2:]:
         assert any(message in row for message in REFUSED), row
+
+
+def test_what_a_dictionary_would_lose_is_refused_by_name_and_the_rest_is_kept() -> None:
+    """No batch is asked for; flags and extension types that have a field are carried."""
+
+    def fail(_: int) -> Any:
+        raise AssertionError("asked for data")
+
+    codes = pa.array([0], pa.int8())
+    ordered = pa.DictionaryArray.from_arrays(codes, pa.array(["x"]), ordered=True)
+    uuids = dictionary_of_uuids().column(1)
+    for column in (uuids, pa.StructArray.from_arrays([uuids], ["x"]), pa.DictionaryArray.from_arrays(codes, ordered)):
+        schema = pa.schema({"k": pa.int64(), "v": column.type})
+        with pytest.raises(prejoin.PlanError, match='column "v" holds a dictionary whose values are'):
+            prejoin.Source(fail, schema=schema, partitions=1)
+    storage = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)], pa.binary(16)))
+    for column in (
+        ordered,
+        pa.StructArray.from_arrays([ordered, storage], ["x", "y"]),
+        pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), ordered),
+        pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), storage),
+        pa.DictionaryArray.from_arrays(codes, pa.StructArray.from_arrays([ordered, storage], ["x", "y"])),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), ordered),
+    ):
+        build = prejoin.prepare(beside(column), "k")
+        assert build.schema.field("v").type == column.type
+        assert prejoin.join(beside(codes), build)["v_right"].type == column.type

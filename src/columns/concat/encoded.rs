@@ -110,7 +110,7 @@ fn distinct_used<K: ArrowDictionaryKeyType>(
             numbers[start + position] = number;
             if number == next {
                 if K::Native::from_usize(next as usize).is_none() {
-                    return Err(Error::Execution(format!(
+                    return Err(Error::Overflow(format!(
                         "the rows show more distinct values than the keys of type {} can number; cast the column to \
                          wider dictionary keys or to its values",
                         arrays[0].data_type()
@@ -135,7 +135,7 @@ pub(crate) fn run_ends(arrays: &[ArrayRef], ends: &FieldRef, cancel: &Cancel) ->
 fn runs<R: RunEndIndexType>(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
     let rows = rows(arrays);
     if R::Native::from_usize(rows).is_none() {
-        return Err(Error::Execution(format!(
+        return Err(Error::Overflow(format!(
             "{rows} rows do not fit the run ends of type {}; cast the column to wider run ends or to its values",
             arrays[0].data_type()
         )));
@@ -190,7 +190,7 @@ pub(crate) fn unions(arrays: &[ArrayRef], fields: &UnionFields, mode: UnionMode,
         }
         for (&id, &at) in ids.iter().zip(array.offsets().into_iter().flatten()) {
             let Ok(at) = i32::try_from(starts[id as usize].wrapping_add(at as usize)) else {
-                return Err(Error::Execution(format!(
+                return Err(Error::Overflow(format!(
                     "the values do not fit the 32-bit offsets of type {}; split the build",
                     arrays[0].data_type()
                 )));

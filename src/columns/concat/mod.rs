@@ -27,7 +27,7 @@ const PIECE: usize = 64 * 1024;
 /// Concatenates arrays of one type, at least one; a single one is copied too. The copy shares no buffer with them.
 ///
 /// # Errors
-/// [`Error::Execution`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets, before any allocation.
+/// [`Error::Overflow`] where the bytes of a Utf8 or Binary column outgrow its 32-bit offsets, before any allocation.
 pub(crate) fn concat(arrays: &[ArrayRef], cancel: &Cancel) -> Result<ArrayRef> {
     let pieces = Pieces { arrays, cancel };
     let data_type = arrays[0].data_type();
@@ -110,7 +110,7 @@ fn bytes<T: ByteArrayType>(pieces: Pieces<'_>) -> Result<ArrayRef> {
     let size: usize = pieces.arrays.iter().map(|array| value_bytes::<T>(array)).sum();
     if T::Offset::from_usize(size).is_none() {
         let data_type = pieces.arrays[0].data_type();
-        return Err(Error::Execution(format!(
+        return Err(Error::Overflow(format!(
             "{size} bytes of values do not fit the 32-bit offsets of type {data_type}; cast the column to \
              Large{data_type} or split the build"
         )));

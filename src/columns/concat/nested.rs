@@ -69,7 +69,7 @@ fn offsets<'a, O: OffsetSizeTrait>(
     for (offsets, child) in parts {
         let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
         if O::from_usize(base + (last - first)).is_none() {
-            return Err(Error::Execution(format!(
+            return Err(Error::Overflow(format!(
                 "{} list values do not fit the 32-bit offsets of type {data_type}; cast the column to a large list or \
                  split the build",
                 base + (last - first)
@@ -110,7 +110,7 @@ pub(crate) fn list_views<O: OffsetSizeTrait>(
         let views = array.as_list_view::<O>();
         let shown = shown_by_views(views.offsets(), views.sizes());
         if O::from_usize(base + shown.len()).is_none() {
-            return Err(Error::Execution(format!(
+            return Err(Error::Overflow(format!(
                 "the values of type {} do not fit its 32-bit offsets; cast the column to a large list view or split the build",
                 array.data_type()
             )));
@@ -170,5 +170,6 @@ pub(crate) fn views<T: ByteViewType>(arrays: &[ArrayRef], cancel: &Cancel) -> Re
         }
     }
     let data: Vec<Buffer> = data.into_iter().map(Buffer::from_vec).collect();
-    Ok(Arc::new(GenericByteViewArray::<T>::try_new(views.into(), data, nulls(arrays))?))
+    // SAFETY: each view shows the bytes of a view of a valid array; `try_new` would check all text once more.
+    Ok(Arc::new(unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), data.into(), nulls(arrays)) }))
 }

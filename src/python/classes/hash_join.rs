@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::config::PyConfig;
 use super::dynamic_filter::PyDynamicFilter;
@@ -18,14 +19,13 @@ use crate::error::{Result, plan_err};
 use crate::expr::Expr;
 use crate::join::{ExplainFormat, PartitionMode};
 use crate::probe::ProbePlan;
-use crate::python::arguments::{count, keep_of, null_equalities, validate_of};
+use crate::python::arguments::{count, how_of, join_type, keep_of, null_equalities, validate_of};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::execution::{Execution, run_options};
 use crate::python::interchange::{PySchema, batch_from_python, reader, type_name};
-use crate::python::join::{how_of, join_type};
 use crate::python::report;
 use crate::python::signals::{detach_if_long, interruptible};
-use crate::run::{HashJoin, HashJoinBuilder, JoinKey, RunOptions};
+use crate::run::{HashJoin, HashJoinBuilder, JoinKey, ProjectedColumn, RunOptions};
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
@@ -98,7 +98,7 @@ impl From<HashJoin> for State {
     }
 }
 
-/// The parameters of the constructor. Sources come first: names in `on` and `projection` are looked up in them.
+/// The parameters of the constructor. `on` comes before `null_equal`, which has an entry for each key.
 const PARAMETERS: [&str; 12] = [
     "build",
     "probe",
@@ -174,6 +174,14 @@ impl PyHashJoin {
 
 #[pymethods]
 impl PyHashJoin {
+    /// What can lead back to this join are its sources, which are the ones that give their objects up.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.build)?;
+        visit.call(&self.probe)?;
+        visit.call(&self.prepared)?;
+        visit.call(&self.dynamic_filter)
+    }
+
     #[new]
     #[pyo3(signature = (build, probe, on, how="inner", *, null_equal=None, r#where=None, projection=None, limit=None,
                         mode="collect_left", null_aware=false, validate=None, dynamic_filter=None))]
@@ -196,11 +204,10 @@ impl PyHashJoin {
             let (build, probe) = (Side::new(build)?, Side::new(probe)?);
             let on = key_pairs(on)?;
             let null_equality = null_equalities(null_equal, on.len())?;
-            let projection = positions(projection, &build, &probe)?;
             let join = HashJoin::builder(build.source, probe.source)
                 .on(on)
                 .null_equalities(null_equality)
-                .projection(projection)
+                .projected(projected(projection)?)
                 .join_type(join_type(how)?)
                 .filter(predicate(r#where)?)
                 .limit(count("limit", limit)?)
@@ -216,7 +223,11 @@ impl PyHashJoin {
 
     /// A new join with some parameters of the constructor changed and a fresh run state.
     ///
-    /// Raises PlanError where a prepared build is attached and the build source, its keys or the mode would change.
+    /// Where a source is replaced, names in on, projection and where are looked up in the new one. What was given by
+    /// position needs a source with the same columns.
+    ///
+    /// Raises PlanError for a position where the columns are others, and where a prepared build is attached and the
+    /// build source, its keys or the mode would change.
     #[pyo3(signature = (**changes))]
     fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         guarded(|| {
@@ -232,6 +243,7 @@ impl PyHashJoin {
                 {
                     return Err(plan(format!("HashJoin has no parameter {unknown}; it has {}", PARAMETERS.join(", "))));
                 }
+                let mut keys = join.on.len();
                 for name in PARAMETERS {
                     let Some(value) = changes.get_item(name)? else { continue };
                     builder = match name {
@@ -247,7 +259,12 @@ impl PyHashJoin {
                             dynamic_filter = filter_of(&value)?;
                             builder.dynamic_filter(dynamic_filter.as_ref().map(|filter| filter.get().filter.clone()))
                         }
-                        _ => change(builder, name, &value, join.on.len(), &build, &probe)?,
+                        "on" => {
+                            let on = key_pairs(&value)?;
+                            keys = on.len();
+                            builder.on(on)
+                        }
+                        _ => change(builder, name, &value, keys)?,
                     };
                 }
             }
@@ -303,6 +320,11 @@ impl PyHashJoin {
     /// Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
     /// have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
     /// full, build_semi and build_anti. Dropping the reader releases everything.
+    ///
+    /// The closing rows of these four kinds (unmatched build rows; for build_semi the matched ones) come once per run,
+    /// from the last partition that is read to its end or dropped. A partition that fails or is dropped counts with the
+    /// probe rows that it has read so far. Where it is the last one after all others have been read, the closing rows
+    /// do not come; while a partition is not asked for at all, they wait for it.
     ///
     /// Raises PlanError if the join, changed since it was made, is not valid any more.
     #[pyo3(signature = (partition=None, batch_size=None, *, pool=None, config=None))]
@@ -531,14 +553,8 @@ impl PyHashJoin {
     #[setter]
     fn set_projection(&self, projection: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
-            let join = self.join();
-            let (build, probe) = (join.build_source().clone(), join.probe_source().clone());
-            let side = |source| Side { source, object: None };
-            let projection = positions(Some(projection), &side(build), &side(probe))?;
-            self.set(|join| {
-                join.projection = projection;
-                Ok(())
-            })
+            let projection = projected(Some(projection))?;
+            self.set(|join| join.set_projection(projection))
         })
     }
 
@@ -638,22 +654,14 @@ pub(crate) fn load_join(
 /// Rows of an output batch at most, where it is not said.
 pub(crate) const DEFAULT_BATCH_SIZE: usize = 8192;
 
-/// One change of `replace`, other than of a source.
-fn change(
-    builder: HashJoinBuilder,
-    name: &str,
-    value: &Bound<'_, PyAny>,
-    keys: usize,
-    build: &Side,
-    probe: &Side,
-) -> PyResult<HashJoinBuilder> {
+/// One change of `replace`, other than of a source or the keys.
+fn change(builder: HashJoinBuilder, name: &str, value: &Bound<'_, PyAny>, keys: usize) -> PyResult<HashJoinBuilder> {
     let some = Some(value).filter(|value| !value.is_none());
     Ok(match name {
-        "on" => builder.on(key_pairs(value)?),
         "how" => builder.join_type(join_type(value.extract()?)?),
         "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
         "where" => builder.filter(predicate(some)?),
-        "projection" => builder.projection(positions(some, build, probe)?),
+        "projection" => builder.projected(projected(some)?),
         "limit" => builder.limit(count("limit", some)?),
         "mode" => builder.mode(mode_of(value.extract()?)?),
         "validate" => builder.validate(validate_of(value.extract()?)?),
@@ -725,8 +733,8 @@ fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
     on.try_iter().map_err(|_| refused())?.map(pair).collect()
 }
 
-/// `projection=`: positions in (build columns, probe columns), or "build.x" and "probe.y"; None is all columns.
-fn positions(projection: Option<&Bound<'_, PyAny>>, build: &Side, probe: &Side) -> PyResult<Option<Vec<usize>>> {
+/// `projection=`: positions in (build columns, probe columns), or "build.x", "probe.y" and "mark"; None is all columns.
+fn projected(projection: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<ProjectedColumn>>> {
     let Some(projection) = projection.filter(|projection| !projection.is_none()) else { return Ok(None) };
     let refused = |found: &Bound<'_, PyAny>| {
         type_error(format!(
@@ -734,18 +742,18 @@ fn positions(projection: Option<&Bound<'_, PyAny>>, build: &Side, probe: &Side) 
             type_name(found)
         ))
     };
-    let (build, probe) = (build.source.schema(), probe.source.schema());
-    let one = |column: PyResult<Bound<'_, PyAny>>| -> PyResult<usize> {
+    let one = |column: PyResult<Bound<'_, PyAny>>| -> PyResult<ProjectedColumn> {
         let column = column?;
         let Ok(name) = column.extract::<String>() else {
-            return count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column));
+            let position = count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column))?;
+            return Ok(ProjectedColumn::Position(position));
         };
         if name == "mark" {
-            return Ok(build.fields().len() + probe.fields().len());
+            return Ok(ProjectedColumn::Mark);
         }
         Ok(match name.split_once('.') {
-            Some(("build", name)) => crate::columns::position(build, name, "build")?,
-            Some(("probe", name)) => build.fields().len() + crate::columns::position(probe, name, "probe")?,
+            Some(("build", name)) => ProjectedColumn::Build(name.to_owned()),
+            Some(("probe", name)) => ProjectedColumn::Probe(name.to_owned()),
             _ => return Err(plan(format!("projection names {name:?}; write \"build.{name}\" or \"probe.{name}\""))),
         })
     };

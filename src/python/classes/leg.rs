@@ -8,18 +8,18 @@ use super::expr::{PyExpr, condition_of_tables};
 use super::prepared::PyPreparedBuild;
 use super::saved::PySharedBuild;
 use crate::join::{JoinType, Leg, LegKey, Validate};
-use crate::python::arguments::validate_of;
+use crate::python::arguments::{how_of, join_type, pairs, selection, validate_of};
 use crate::python::errors::{guarded, type_error};
 use crate::python::interchange::type_name;
-use crate::python::join::{how_of, join_type, pairs, selection};
 
 /// One join of a StarJoin: a prepared build, and how rows are joined with it.
 ///
 /// Args:
 ///     build: A PreparedBuild, also an opened one, or a SharedBuild, which is opened.
 ///     on: What the build's keys are looked up by: None for columns that have the names of the keys, a name, a list of
-///         names, or {column: build key}. A column is one of the probe side or of an earlier leg, also one that does
-///         not come out: its name, or "probe.x" or "planes.model" with the leg's name.
+///         names, or {column: build key or keys}. A column is one of the probe side or of an earlier leg, also one that
+///         does not come out: its name, or "probe.x" or "planes.model" with the leg's name. Several columns may meet
+///         one key.
 ///     how: "inner", "left", "semi", "anti" or "mark".
 ///     where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
 ///         column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
@@ -210,7 +210,7 @@ fn keys(on: &Bound<'_, PyAny>) -> PyResult<Vec<LegKey>> {
     Ok(pairs(on)?.into_iter().map(key).collect())
 }
 
-/// A name, or a list or mapping of names, that nobody else changes.
+/// A name, or a list of names, or a mapping to names or lists of them, that nobody else changes.
 fn own(given: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let py = given.py();
     if given.is_instance_of::<PyString>() {
@@ -218,7 +218,10 @@ fn own(given: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     }
     if let Ok(mapping) = given.cast::<PyMapping>() {
         let copy = PyDict::new(py);
-        copy.update(mapping)?;
+        for item in mapping.items()?.iter() {
+            let (name, of): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+            copy.set_item(name, own(&of)?)?;
+        }
         return Ok(copy.into_any().unbind());
     }
     Ok(PyList::new(py, given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())

@@ -17,10 +17,10 @@ use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::Config;
 use crate::prepare::{BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
-use crate::python::arguments::{keep_of, key_names, null_equalities};
+use crate::python::arguments::{join_type, keep_of, key_names, null_equalities};
+use crate::python::attached::JoinCache;
 use crate::python::errors::guarded;
 use crate::python::interchange::{PySchema, Source, schema_of};
-use crate::python::join::{JoinCache, join_type};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
 use crate::python::signals::{detach_if_long, interruptible};
@@ -138,7 +138,8 @@ impl PyPreparedBuild {
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| {
-            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint())?;
+            let cancel = interruptible();
+            let fingerprint = detach_if_long(py, self.build.num_rows(), || self.build.fingerprint_with(&cancel))?;
             Ok(saved::hex(fingerprint))
         })
     }
@@ -151,7 +152,8 @@ impl PyPreparedBuild {
 
     /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
     ///
-    /// mode: permission bits of the file; by default 0o600, the user alone reads it.
+    /// mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
+    ///     user alone reads it.
     ///
     /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
     /// was there before, or the new file. Who has the old file open keeps it.
@@ -180,7 +182,7 @@ impl PyPreparedBuild {
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows()?);
+            let rows = lease_batch(&self.build, self.build.rows()?)?;
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }

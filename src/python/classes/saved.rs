@@ -16,15 +16,21 @@ use crate::prepare::PreparedBuild;
 use crate::python::arguments::count;
 use crate::python::errors::{guarded, plan};
 use crate::python::interchange::PySchema;
+use crate::python::signals::interruptible;
 
 /// Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 ///
 /// verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
 ///     opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
 /// pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
+/// memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
+///     happens to the file later can harm it, and nothing is shared.
 ///
-/// The file must stay as it is while the build is used: never write to it or cut it in place, save anew instead. An
-/// opened build pickles as its path and fingerprint, and is opened again on the other side.
+/// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
+/// place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
+/// `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+///
+/// An opened build pickles as its path and fingerprint, and is opened again on the other side.
 ///
 /// Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
 /// the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
@@ -36,15 +42,16 @@ use crate::python::interchange::PySchema;
 /// >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
 /// ['bob']
 #[pyfunction]
-#[pyo3(signature = (path, *, verify=true, pool=None))]
+#[pyo3(signature = (path, *, verify=true, pool=None, memory=false))]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
     verify: bool,
     pool: Option<&Bound<'_, PyMemoryPool>>,
+    memory: bool,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
-        let options = options(verify, pool);
+        let options = options(verify, pool, memory);
         Ok(PyPreparedBuild::new(py.detach(|| PreparedBuild::open(path, &options))?))
     })
 }
@@ -102,7 +109,8 @@ pub(crate) struct PySharedBuild(SharedBuild);
 
 impl PySharedBuild {
     pub(crate) fn new(py: Python<'_>, build: &PreparedBuild) -> PyResult<Self> {
-        Ok(Self(py.detach(|| build.share())?))
+        let cancel = interruptible();
+        Ok(Self(py.detach(|| build.share_with(&cancel))?))
     }
 }
 
@@ -114,7 +122,7 @@ impl PySharedBuild {
     #[pyo3(signature = (*, verify=true, pool=None))]
     fn open(&self, py: Python<'_>, verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> PyResult<PyPreparedBuild> {
         guarded(|| {
-            let options = options(verify, pool);
+            let options = options(verify, pool, false);
             Ok(PyPreparedBuild::new(py.detach(|| self.0.open(&options))?))
         })
     }
@@ -140,17 +148,26 @@ impl PySharedBuild {
 /// A handle that `SharedBuild.__reduce__` took apart.
 #[pyfunction]
 #[pyo3(name = "_attach")]
-pub(crate) fn attach(path: PathBuf, fingerprint: &str) -> PyResult<PySharedBuild> {
-    guarded(|| Ok(PySharedBuild(SharedBuild::attach(path, from_hex(fingerprint)?)?)))
+pub(crate) fn attach(py: Python<'_>, path: PathBuf, fingerprint: &str) -> PyResult<PySharedBuild> {
+    guarded(|| {
+        let fingerprint = from_hex(fingerprint)?;
+        Ok(PySharedBuild(py.detach(|| SharedBuild::attach(path, fingerprint))?))
+    })
 }
 
 /// A build that `PreparedBuild.__reduce__` took apart.
 #[pyfunction]
-#[pyo3(name = "_reopen")]
-pub(crate) fn reopen(py: Python<'_>, path: PathBuf, fingerprint: &str, verify: bool) -> PyResult<PyPreparedBuild> {
+#[pyo3(name = "_reopen", signature = (path, fingerprint, verify, memory=false))]
+pub(crate) fn reopen(
+    py: Python<'_>,
+    path: PathBuf,
+    fingerprint: &str,
+    verify: bool,
+    memory: bool,
+) -> PyResult<PyPreparedBuild> {
     guarded(|| {
         let wanted = from_hex(fingerprint)?;
-        let options = options(verify, None);
+        let options = options(verify, None, memory);
         let build = py.detach(|| PreparedBuild::open(&path, &options))?;
         let found = build.fingerprint()?;
         if found != wanted {
@@ -182,7 +199,7 @@ pub(crate) fn reduce<'py>(
         return Err(Error::NotSupported(text.to_owned()).into());
     };
     let reopen = py.import("prejoin._core")?.getattr("_reopen")?;
-    let arguments = (path.as_os_str(), hex(build.fingerprint()?), build.is_verified());
+    let arguments = (path.as_os_str(), hex(build.fingerprint()?), build.is_verified(), build.is_private_copy());
     Ok((reopen, arguments.into_pyobject(py)?))
 }
 
@@ -192,13 +209,12 @@ pub(crate) fn save(
     path: &Path,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let mut options = SaveOptions::default();
-    if let Some(mode) = count("mode", mode)? {
-        options.mode = u32::try_from(mode)
-            .ok()
-            .filter(|mode| *mode <= 0o777)
-            .ok_or_else(|| plan(format!("mode is made of permission bits, at most 0o777, {mode:#o} was given")))?;
-    }
+    let bits = |mode: usize| {
+        let bits = u32::try_from(mode).ok().filter(|mode| *mode <= 0o777);
+        bits.ok_or_else(|| plan(format!("mode is made of permission bits, at most 0o777, {mode:#o} was given")))
+    };
+    let mode = count("mode", mode)?.map(bits).transpose()?;
+    let options = SaveOptions { mode, cancel: interruptible() };
     Ok(py.detach(|| build.save(path, &options))?)
 }
 
@@ -210,6 +226,8 @@ fn from_hex(text: &str) -> PyResult<u128> {
     u128::from_str_radix(text, 16).map_err(|_| PyValueError::new_err("a fingerprint is 32 hexadecimal digits"))
 }
 
-fn options(verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> OpenOptions {
-    OpenOptions { verify, pool: pool.map(|pool| PyMemoryPool::resolve(Some(pool))) }
+/// A copy in memory is paid for as a build is, by the pool of the process where no other is given.
+fn options(verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>, memory: bool) -> OpenOptions {
+    let pool = (pool.is_some() || memory).then(|| PyMemoryPool::resolve(pool));
+    OpenOptions { verify, pool, memory, cancel: interruptible() }
 }

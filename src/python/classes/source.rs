@@ -1,17 +1,19 @@
 //! `prejoin.Source`, and what else Python code may give as a side of a join.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::pool::PyMemoryPool;
 use crate::error::{Result, plan_err};
 use crate::memory::Reservation;
+use crate::prepare::Origin;
 use crate::python::arguments::{count, names_or_positions, pairs_of_columns};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::interchange::{
@@ -39,8 +41,37 @@ use crate::run::{BatchStream, Source};
 pub(crate) struct PySource {
     source: Source,
     /// What was given: one source, a sequence of one per partition, or a callable that opens a partition.
-    data: Py<PyAny>,
+    data: Held,
+    /// The partitions that `source` opens, but for those of a callable.
+    parts: Vec<Arc<Part>>,
     form: Form,
+}
+
+/// A Python object that a `prejoin.Source` shows to the garbage collector and the stream it opens uses. Changed only while
+/// attached to Python, since the collector must find the same objects each time it looks.
+#[derive(Clone)]
+struct Held(Arc<Mutex<Option<Py<PyAny>>>>);
+
+impl Held {
+    fn new(object: &Bound<'_, PyAny>) -> Self {
+        Self(Arc::new(Mutex::new(Some(object.clone().unbind()))))
+    }
+
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|object| object.clone_ref(py));
+        let cleared = || plan("this source was given up by the garbage collector, with the objects that it reads");
+        held.map(|object| object.into_bound(py)).ok_or_else(cleared)
+    }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.0.try_lock().map_or(Ok(()), |held| visit.call(&*held))
+    }
+
+    fn clear(&self) {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Without the lock: what goes may run Python code.
+        drop(held);
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -63,13 +94,14 @@ impl PySource {
     ) -> PyResult<Self> {
         guarded(|| {
             let schema = schema.map(schema_of).transpose()?;
-            let (form, source) = match count("partitions", partitions)? {
+            let data_held = Held::new(data);
+            let (form, (source, parts)) = match count("partitions", partitions)? {
                 None if is_opener(data)? => {
                     return Err(plan("a callable open(partition) needs schema= and partitions= beside it"));
                 }
                 None => (Form::One, source_of(data, schema)?),
                 Some(partitions) if is_opener(data)? => match schema {
-                    Some(schema) => (Form::Opened, opened_by(data, schema, partitions)),
+                    Some(schema) => (Form::Opened, (opened_by(data_held.clone(), schema, partitions), vec![])),
                     None => return Err(plan("a callable open(partition) needs schema= beside it")),
                 },
                 Some(partitions) => {
@@ -91,8 +123,33 @@ impl PySource {
                 Some(equal) => source.with_equal_columns(equal),
                 None => source,
             };
-            Ok(Self { source, data: data.clone().unbind(), form })
+            let data = match (form, parts.first()) {
+                // One reference in one place.
+                (Form::One, Some(part)) => part.object.clone(),
+                _ => data_held,
+            };
+            Ok(Self { source, data, parts, form })
         })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.data.traverse(&visit)?;
+        self.parts.iter().try_for_each(|part| {
+            if !Arc::ptr_eq(&part.object.0, &self.data.0) {
+                part.object.traverse(&visit)?;
+            }
+            let first = part.first.try_lock();
+            first.map_or(Ok(()), |first| first.as_ref().map_or(Ok(()), |first| first.traverse(&visit)))
+        })
+    }
+
+    fn __clear__(&self) {
+        self.data.clear();
+        for part in &self.parts {
+            part.object.clear();
+            let first = part.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(first);
+        }
     }
 
     /// A source of several partitions, each any rows; all with the same columns.
@@ -157,7 +214,7 @@ impl PySource {
             }
             options.set_item("ordering", self.ordering())?;
             options.set_item("equal", self.equal())?;
-            Ok((PyTuple::new(py, [self.data.bind(py)])?, options))
+            Ok((PyTuple::new(py, [self.data.get(py)?])?, options))
         })
     }
 
@@ -181,8 +238,8 @@ pub(crate) fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyRe
     match object.cast::<PySource>() {
         Err(_) => Opened::open(object, schema),
         Ok(source) => match source.get() {
-            PySource { form: Form::One, data, source } => {
-                Opened::open(data.bind(py), schema.or_else(|| Some(source.schema().clone())))
+            PySource { form: Form::One, data, source, .. } => {
+                Opened::open(&data.get(py)?, schema.or_else(|| Some(source.schema().clone())))
             }
             listed => Opened::open(&listed.to_reader(py)?, schema),
         },
@@ -202,26 +259,28 @@ impl Side {
         let py = object.py();
         let holds_rows =
             object.hasattr(intern!(py, "__arrow_c_stream__"))? || object.hasattr(intern!(py, "__arrow_c_array__"))?;
-        let source = match object.cast::<PySource>() {
-            Ok(source) => source.get().source.clone(),
+        let held = match object.cast::<PySource>() {
+            Ok(source) => source.clone(),
             Err(_) if !holds_rows && object.hasattr(intern!(py, "__arrow_c_schema__"))? => {
                 return Ok(Self { source: Source::schema_only(schema_of(object)?), object: None });
             }
-            Err(_) => source_of(object, None)?,
+            // The one place that holds the object.
+            Err(_) => Bound::new(py, PySource::new(object, None, None, None, None)?)?,
         };
-        Ok(Self { source, object: Some(object.clone().unbind()) })
+        Ok(Self { source: held.get().source.clone(), object: Some(held.into_any().unbind()) })
     }
 }
 
 /// A join source over one Python object.
-pub(crate) fn source_of(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Source> {
-    let part = Part::open(object, schema)?;
+fn source_of(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<(Source, Vec<Arc<Part>>)> {
+    let part = Arc::new(Part::open(object, schema)?);
     let rows = known_rows(object)?;
-    let source = Source::new(part.schema.clone(), 1, move |_| part.stream());
-    Ok(rows.map_or(source.clone(), |rows| source.with_num_rows(rows)))
+    let opened = Arc::clone(&part);
+    let source = Source::new(part.schema.clone(), 1, move |_| opened.stream());
+    Ok((rows.map_or(source.clone(), |rows| source.with_num_rows(rows)), vec![part]))
 }
 
-fn one_per_partition(parts: &[Bound<'_, PyAny>], schema: Option<SchemaRef>) -> PyResult<Source> {
+fn one_per_partition(parts: &[Bound<'_, PyAny>], schema: Option<SchemaRef>) -> PyResult<(Source, Vec<Arc<Part>>)> {
     let Some((first, rest)) = parts.split_first() else {
         return Err(plan("a source has at least one partition, none was given"));
     };
@@ -231,16 +290,17 @@ fn one_per_partition(parts: &[Bound<'_, PyAny>], schema: Option<SchemaRef>) -> P
     let schema = first.schema.clone();
     // The others are opened when they are asked for: opening may start to read ahead.
     let rest = rest.iter().map(|part| Part::unopened(part, schema.clone()));
-    let parts: Vec<Part> = std::iter::once(first).chain(rest).collect();
-    let source = Source::new(schema, parts.len(), move |partition| parts[partition].stream());
-    Ok(rows.map_or(source.clone(), |rows| source.with_num_rows(rows)))
+    let parts: Vec<Arc<Part>> = std::iter::once(first).chain(rest).map(Arc::new).collect();
+    let opened = parts.clone();
+    let source = Source::new(schema, parts.len(), move |partition| opened[partition].stream());
+    Ok((rows.map_or(source.clone(), |rows| source.with_num_rows(rows)), parts))
 }
 
-fn opened_by(open: &Bound<'_, PyAny>, schema: SchemaRef, partitions: usize) -> Source {
-    let (open, stream_schema) = (open.clone().unbind(), schema.clone());
+fn opened_by(open: Held, schema: SchemaRef, partitions: usize) -> Source {
+    let stream_schema = schema.clone();
     Source::new(schema, partitions, move |partition| {
         let opened =
-            Python::attach(|py| Opened::open(&open.bind(py).call1((partition,))?, Some(stream_schema.clone())))?;
+            Python::attach(|py| Opened::open(&open.get(py)?.call1((partition,))?, Some(stream_schema.clone())))?;
         Ok(stream_of(opened))
     })
 }
@@ -273,7 +333,7 @@ fn known_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
 pub(crate) fn once(schema: SchemaRef, rows: Opened) -> Source {
     let (rows, stream_schema) = (Mutex::new(Some(rows)), schema.clone());
     Source::new(schema, 1, move |_| match rows.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(rows) => Ok(BatchStream::new(stream_schema.clone(), Batches::new(rows))),
+        Some(rows) => Ok(BatchStream::with_origin(stream_schema.clone(), Batches::new(rows))),
         None => plan_err!("rows that are read once were asked for a second time"),
     })
 }
@@ -281,7 +341,7 @@ pub(crate) fn once(schema: SchemaRef, rows: Opened) -> Source {
 /// One partition over a Python object. It was opened to learn its schema; the first run reads that stream, later ones
 /// open the object anew, which a one-shot object refuses.
 struct Part {
-    object: Py<PyAny>,
+    object: Held,
     schema: SchemaRef,
     opened: AtomicBool,
     first: Mutex<Option<Opened>>,
@@ -292,20 +352,19 @@ impl Part {
         let opened = Opened::open(object, schema)?;
         let schema = opened.schema().clone();
         let first = Mutex::new(Some(opened));
-        Ok(Self { object: object.clone().unbind(), schema, opened: AtomicBool::new(true), first })
+        Ok(Self { object: Held::new(object), schema, opened: AtomicBool::new(true), first })
     }
 
     fn unopened(object: &Bound<'_, PyAny>, schema: SchemaRef) -> Self {
-        Self { object: object.clone().unbind(), schema, opened: AtomicBool::new(false), first: Mutex::new(None) }
+        Self { object: Held::new(object), schema, opened: AtomicBool::new(false), first: Mutex::new(None) }
     }
 
     fn stream(&self) -> Result<BatchStream> {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let opened = match first {
-            Some(opened) => opened,
-            None => Python::attach(|py| self.reopen(self.object.bind(py)))?,
-        };
-        Ok(stream_of(opened))
+        let opened = Python::attach(|py| {
+            let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+            first.map_or_else(|| self.reopen(&self.object.get(py)?), Ok)
+        });
+        Ok(stream_of(opened?))
     }
 
     /// An iterator gives its rows once; one that was read would be empty now, in silence.
@@ -323,7 +382,7 @@ impl Part {
 }
 
 fn stream_of(opened: Opened) -> BatchStream {
-    BatchStream::new(opened.schema().clone(), Batches::new(opened))
+    BatchStream::with_origin(opened.schema().clone(), Batches::new(opened))
 }
 
 /// The batches of a Python source; copies that alignment needs are charged while their batch is read.
@@ -339,12 +398,12 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<RecordBatch>;
+    type Item = Result<(RecordBatch, Origin)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.copies.shrink(self.copies.size());
         let next = Python::attach(|py| self.opened.next_attached(py, Some(&mut self.copies)));
-        next.map(|next| next.map(|imported| imported.batch)).transpose()
+        next.map(|next| next.map(|imported| (imported.batch, Origin::Foreign(imported.extents)))).transpose()
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
@@ -15,13 +14,13 @@ use super::pool::PyMemoryPool;
 use super::source::{self, once};
 use crate::error::Result;
 use crate::join::{StarJoin, Validate};
-use crate::probe::{StarPlan, StarProbe, StarRows};
-use crate::python::arguments::count;
+use crate::probe::{StarPlan, StarProbe, StarRows, few_batches};
+use crate::python::arguments::{Form, count, how_of, selection};
 use crate::python::errors::{guarded, plan, type_error};
+use crate::python::execution::PIECE_ROWS;
 use crate::python::interchange::{
     BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, schema_of, type_name,
 };
-use crate::python::join::{Form, how_of, selection};
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::BatchStream;
 
@@ -244,11 +243,21 @@ impl PyStarJoin {
                         Arc::clone(columns.schema())
                     }
                 };
-                let run = planned.plan.open(self.batch_size, interruptible())?;
-                let run = StarRun { run, probe: Some(once(read, rows).open(0)?) };
+                // A table is put together of pieces at the end: the fewer there are, the less is copied twice.
+                let batch_size = if form == Form::Table { PIECE_ROWS } else { self.batch_size };
+                let run = planned.plan.open(batch_size, interruptible())?;
+                let mut run = StarRun { run, probe: Some(once(read, rows).open(0)?) };
                 let schema = PySchema::new(py, planned.plan.schema().clone())?;
-                let lazy = reader(py, schema, Box::new(run))?;
-                if form == Form::Table { lazy.call_method0(intern!(py, "read_all")) } else { Ok(lazy) }
+                if form == Form::Reader {
+                    return reader(py, schema, Box::new(run));
+                }
+                let mut batches = Vec::new();
+                while let Some(batch) = run.next_batch(py)? {
+                    batches.push(batch);
+                }
+                let rows = batches.iter().map(RecordBatch::num_rows).sum();
+                let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
+                schema.table(py, &chunks?)
             }
         }
     }
@@ -302,7 +311,7 @@ impl PyStarJoin {
     }
 }
 
-/// True for a second argument of `prejoin.join` that is legs: a leg, a list of legs or builds, or a mapping to them.
+/// True for a second argument of `prejoin.join` that is legs: a leg, or a list of or a mapping to some.
 pub(crate) fn is_star(build: &Bound<'_, PyAny>) -> PyResult<bool> {
     if build.is_instance_of::<PyStarJoin>() {
         return Err(type_error("a StarJoin is called with the rows that it joins: star(probe)"));
@@ -311,10 +320,10 @@ pub(crate) fn is_star(build: &Bound<'_, PyAny>) -> PyResult<bool> {
         return Ok(true);
     }
     if build.is_instance_of::<PyList>() || build.is_instance_of::<PyTuple>() {
-        return Ok(build.len()? > 0 && is_leg(&build.get_item(0)?));
+        return Ok(build.try_iter()?.flatten().any(|one| is_leg(&one)));
     }
     let Ok(mapping) = build.cast::<PyDict>() else { return Ok(false) };
-    Ok(mapping.values().iter().next().is_some_and(|first| is_leg(&first)))
+    Ok(mapping.values().iter().any(|one| is_leg(&one)))
 }
 
 /// The legs of a list, named by their places, or those of a mapping.

@@ -13,6 +13,7 @@ use super::capsule::take_pair;
 use super::import::{Columns, import_batch};
 use super::pyarrow::{pyarrow, recent_schema_of, type_name};
 use super::schema::import_schema;
+use crate::columns::any_part;
 use crate::error::Result;
 use crate::memory::Reservation;
 use crate::python::errors::type_error;
@@ -94,15 +95,6 @@ pub(super) fn extents(object: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult
 
 /// True where `Array.buffers()` leaves buffers out.
 fn hides(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::Dictionary(_, _) | DataType::RunEndEncoded(_, _) | DataType::Union(_, _) => true,
-        DataType::Struct(fields) => fields.iter().any(|field| hides(field.data_type())),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _) => hides(field.data_type()),
-        _ => false,
-    }
+    use DataType::{Dictionary, RunEndEncoded, Union};
+    any_part(data_type, &|part| matches!(part, Dictionary(_, _) | RunEndEncoded(_, _) | Union(_, _)))
 }

@@ -322,12 +322,49 @@ impl Importer<'_> {
         let (first, last) = (offsets[0].as_usize(), offsets[node.len].as_usize());
         // Shown from the buffer's start, which offsets count from: all slices of one column show one range.
         let values = self.buffer(&node, 2, 0, last, 1)?;
-        if matches!(T::DATA_TYPE, DataType::Utf8 | DataType::LargeUtf8) {
-            check_utf8(&values[first..last], first, &offsets)?;
+        let nulls = self.nulls(&node)?;
+        if matches!(T::DATA_TYPE, DataType::Utf8 | DataType::LargeUtf8)
+            && let Err(error) = check_utf8(&values[first..last], first, &offsets)
+        {
+            return match nulls {
+                Some(nulls) => self.without_values_of_nulls::<T>(&offsets, &values, nulls, error),
+                None => Err(error),
+            };
         }
         // SAFETY: the offsets stay within `values`; text was checked: whole, and at each offset. (`try_new` would read
         // all values before the first row again, in each slice of a column.)
-        Ok(Arc::new(unsafe { GenericByteArray::<T>::new_unchecked(offsets, values, self.nulls(&node)?) }))
+        Ok(Arc::new(unsafe { GenericByteArray::<T>::new_unchecked(offsets, values, nulls) }))
+    }
+
+    /// A copy of text that is not valid as it lies, with empty values beneath its nulls; `error` where a value that is not
+    /// null is no text.
+    fn without_values_of_nulls<T: ByteArrayType>(
+        &mut self,
+        offsets: &OffsetBuffer<T::Offset>,
+        values: &Buffer,
+        nulls: NullBuffer,
+        error: Error,
+    ) -> Result<ArrayRef> {
+        let value = |row: usize| offsets[row].as_usize()..offsets[row + 1].as_usize();
+        let size: usize = nulls.valid_indices().map(|row| value(row).len()).sum();
+        if let Some(copies) = &mut self.copies {
+            let sizes = [size_of_val(&offsets[..]), size].map(bit_util::round_upto_multiple_of_64);
+            copies.try_grow(sizes[0] + sizes[1])?;
+        }
+        let mut ends: Vec<T::Offset> = Vec::with_capacity(offsets.len());
+        let mut out: Vec<u8> = Vec::with_capacity(size);
+        ends.push(T::Offset::default());
+        for row in 0..nulls.len() {
+            if nulls.is_valid(row) {
+                out.extend_from_slice(&values[value(row)]);
+            }
+            ends.push(T::Offset::usize_as(out.len()));
+        }
+        check_utf8(&out, 0, &ends).map_err(|_| error)?;
+        // SAFETY: the offsets start at 0, do not fall and end at the length of the values, at most the old last offset.
+        let ends = unsafe { OffsetBuffer::new_unchecked(ends.into()) };
+        // SAFETY: as in `bytes`: text was checked whole, and at each offset.
+        Ok(Arc::new(unsafe { GenericByteArray::<T>::new_unchecked(ends, Buffer::from_vec(out), Some(nulls)) }))
     }
 
     fn views<T: ByteViewType + ?Sized>(
@@ -356,7 +393,23 @@ impl Importer<'_> {
         });
         let data = data.collect::<Result<Vec<_>>>()?;
         let nulls = self.nulls(&node)?;
-        Ok(Arc::new(GenericByteViewArray::<T>::try_new(views, data, nulls)?))
+        Ok(Arc::new(match (GenericByteViewArray::<T>::try_new(views.clone(), data.clone(), nulls.clone()), nulls) {
+            (Err(_), Some(nulls)) => {
+                // Beneath a null anything may stand.
+                let views = self.zeroed(&views, &nulls)?;
+                GenericByteViewArray::<T>::try_new(views, data, Some(nulls))?
+            }
+            (made, _) => made?,
+        }))
+    }
+
+    /// A copy of `values` with zero beneath `nulls`.
+    fn zeroed<V: ArrowNativeType>(&mut self, values: &[V], nulls: &NullBuffer) -> Result<ScalarBuffer<V>> {
+        if let Some(copies) = &mut self.copies {
+            copies.try_grow(bit_util::round_upto_multiple_of_64(size_of_val(values)))?;
+        }
+        let value = |(row, &value): (usize, &V)| if nulls.is_valid(row) { value } else { V::default() };
+        Ok(values.iter().enumerate().map(value).collect())
     }
 
     /// The offsets of a list or map, counted from the first child row that is used, and the child rows from there on.
@@ -402,8 +455,17 @@ impl Importer<'_> {
         let offsets = ScalarBuffer::<O>::from(self.values(&node, 1, width, width)?);
         let sizes = ScalarBuffer::<O>::from(self.values(&node, 2, width, width)?);
         let values = self.array(node.child(0)?, field.data_type(), None)?;
-        let (field, nulls) = (Arc::clone(field), self.nulls(&node)?);
-        Ok(Arc::new(GenericListViewArray::<O>::try_new(field, offsets, sizes, values, nulls)?))
+        let nulls = self.nulls(&node)?;
+        let make = |offsets, sizes, nulls| {
+            GenericListViewArray::<O>::try_new(Arc::clone(field), offsets, sizes, Arc::clone(&values), nulls)
+        };
+        Ok(Arc::new(match (make(offsets.clone(), sizes.clone(), nulls.clone()), nulls) {
+            (Err(_), Some(nulls)) => {
+                // As for views of bytes.
+                make(self.zeroed(&offsets, &nulls)?, self.zeroed(&sizes, &nulls)?, Some(nulls))?
+            }
+            (made, _) => made?,
+        }))
     }
 
     fn dictionary(

@@ -15,6 +15,12 @@ use crate::error::{Error, Result, plan_err};
 /// Nesting deeper than this is refused rather than risking the stack.
 const MAX_DEPTH: usize = 64;
 
+/// The metadata key of an extension type.
+const EXTENSION: &[u8] = b"ARROW:extension:name";
+
+/// `ARROW_FLAG_DICTIONARY_ORDERED`.
+const ORDERED: i64 = 1;
+
 /// How many schemas a thread remembers.
 const REMEMBERED: usize = 8;
 
@@ -135,6 +141,9 @@ fn metadata_bytes(node: &ArrowSchema) -> Result<&[u8]> {
 /// Reads a walked schema by arrow-rs, after checking what would make that panic.
 fn parse(schema: &ArrowSchema) -> Result<SchemaRef> {
     check(schema)?;
+    for column in children(schema)? {
+        check_dictionaries(column, column)?;
+    }
     if format_of(schema)? != "+s" {
         return plan_err!(
             "a table is a struct of columns (Arrow format \"+s\"), the producer gives values of format {:?}",
@@ -183,6 +192,26 @@ fn check(node: &ArrowSchema) -> Result<()> {
     }
     // SAFETY: a dictionary is null or a valid schema that lives as long as its parent.
     unsafe { node.dictionary.as_ref() }.map_or(Ok(()), check)
+}
+
+/// Refuses what a dictionary's values lose, since their type has no field: an extension type, the order of a dictionary
+/// within.
+fn check_dictionaries(column: &ArrowSchema, node: &ArrowSchema) -> Result<()> {
+    // SAFETY: a dictionary is null or a valid schema that lives as long as its parent.
+    if let Some(values) = unsafe { node.dictionary.as_ref() } {
+        let extension = metadata_bytes(values)?.windows(EXTENSION.len()).any(|part| part == EXTENSION);
+        let ordered = !values.dictionary.is_null() && values.flags & ORDERED != 0;
+        if extension || ordered {
+            // SAFETY: walked before: null or NUL-terminated.
+            let name = if column.name.is_null() { c"" } else { unsafe { CStr::from_ptr(column.name) } };
+            return plan_err!(
+                "column {name:?} holds a dictionary whose values are {}; cast it to its values or to their storage",
+                if extension { "of an extension type" } else { "ordered dictionaries" }
+            );
+        }
+        check_dictionaries(column, values)?;
+    }
+    children(node)?.try_for_each(|child| check_dictionaries(column, child))
 }
 
 /// Compares the columns of a batch with those of its source: names and types must be the same; nullability and

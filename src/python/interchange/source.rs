@@ -1,5 +1,6 @@
 //! Any Python object that holds or gives tables, as a stream of record batches.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use arrow_schema::SchemaRef;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyModule, PyString, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::batch::{CBatch, extents};
 use super::capsule::take_stream;
@@ -53,8 +55,44 @@ enum Pull {
         current: Option<Box<Source>>,
     },
     Stream(CStream),
+    /// A scan that starts with the first pull, when it is known which columns are used.
+    Scan {
+        object: Py<PyAny>,
+        scan: Scan,
+    },
+    /// A scan that has started; it gives the columns that are used alone.
+    Scanning(Box<Source>),
     /// After the end or an error.
     Done,
+}
+
+/// What can read some of its columns alone.
+#[derive(Clone, Copy)]
+enum Scan {
+    Dataset,
+    LazyFrame,
+}
+
+impl Scan {
+    /// Starts to read `columns` (None is all), which come in the order of `schema`.
+    fn start(self, object: &Bound<'_, PyAny>, columns: Option<Vec<String>>, schema: SchemaRef) -> PyResult<Source> {
+        let py = object.py();
+        match self {
+            Scan::Dataset => {
+                let options = PyDict::new(py);
+                options.set_item(intern!(py, "columns"), columns)?;
+                let scanner = object.call_method(intern!(py, "scanner"), (), Some(&options))?;
+                Source::of_reader(&scanner.call_method0(intern!(py, "to_reader"))?, Some(schema), false)
+            }
+            Scan::LazyFrame => {
+                let frame = match columns {
+                    Some(columns) => object.call_method1(intern!(py, "select"), (columns,))?,
+                    None => object.clone(),
+                };
+                Source::of_iterator(&frame.call_method0(intern!(py, "collect_batches"))?, Some(schema))
+            }
+        }
+    }
 }
 
 impl Source {
@@ -75,8 +113,8 @@ impl Source {
             return Self::of_reader(object, schema, true);
         }
         if is_a(object, "pyarrow.dataset", "Dataset")? {
-            let scanner = object.call_method0(intern!(py, "scanner"))?;
-            return Self::of_reader(&scanner.call_method0(intern!(py, "to_reader"))?, schema, false);
+            let schema = declared(schema, schema_of(&object.getattr(intern!(py, "schema"))?)?)?;
+            return Ok(Self::new(schema, Pull::Scan { object: object.clone().unbind(), scan: Scan::Dataset }));
         }
         if is_a(object, "pyarrow.dataset", "Scanner")? {
             return Self::of_reader(&object.call_method0(intern!(py, "to_reader"))?, schema, false);
@@ -84,8 +122,7 @@ impl Source {
         if is_a(object, "polars", "LazyFrame")? {
             let empty = object.call_method0(intern!(py, "collect_schema"))?.call_method0(intern!(py, "to_frame"))?;
             let schema = declared(schema, Self::open(&empty, None)?.schema.clone())?;
-            let batches = object.call_method0(intern!(py, "collect_batches"))?;
-            return Self::of_iterator(&batches, Some(schema));
+            return Ok(Self::new(schema, Pull::Scan { object: object.clone().unbind(), scan: Scan::LazyFrame }));
         }
         if is_a(object, "pandas", "DataFrame")? {
             return Self::of_pandas(object, schema);
@@ -231,12 +268,55 @@ impl Source {
                     Imported { batch, extents: None }
                 })
             }
+            Pull::Scan { object, scan } => {
+                let inner = attach(|py| self.start(scan, object.into_bound(py)))?;
+                self.pull = Pull::Scanning(Box::new(inner));
+                return self.next(copies);
+            }
+            Pull::Scanning(mut inner) => {
+                let next = inner.next(copies)?;
+                if next.is_some() {
+                    self.pull = Pull::Scanning(inner);
+                }
+                next
+            }
             Pull::Python { iterator, current } => {
                 attach(|py| self.next_element(iterator.into_bound(py), current, copies))?
             }
         };
         self.given += usize::from(next.is_some());
         Ok(next)
+    }
+
+    /// Starts a scan of the columns that are used; of all where a name would not say which is meant.
+    fn start(&self, scan: Scan, object: Bound<'_, PyAny>) -> PyResult<Source> {
+        let mut names = HashSet::new();
+        let repeated = self.schema.fields().iter().any(|field| !names.insert(field.name()));
+        match &self.columns {
+            Some(columns) if !repeated => {
+                let names = columns.schema().fields().iter().map(|field| field.name().clone()).collect();
+                scan.start(&object, Some(names), columns.schema().clone())
+            }
+            columns => {
+                let mut source = scan.start(&object, None, self.schema.clone())?;
+                source.columns.clone_from(columns);
+                Ok(source)
+            }
+        }
+    }
+
+    /// Shows the Python objects that this stream holds to the garbage collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.one_shot)?;
+        match &self.pull {
+            Pull::Batch { object, .. } | Pull::Scan { object, .. } => visit.call(object),
+            Pull::Python { iterator, current } => {
+                visit.call(iterator)?;
+                current.as_ref().map_or(Ok(()), |current| current.traverse(visit))
+            }
+            Pull::Scanning(inner) => inner.traverse(visit),
+            Pull::Stream(_) | Pull::Done => Ok(()),
+        }
     }
 
     /// [`Self::next`] for callers that are attached to Python; a C stream is asked detached all the same.
@@ -291,7 +371,7 @@ impl Source {
 impl Drop for Source {
     /// The producer's objects go now, not when this thread next attaches.
     fn drop(&mut self) {
-        if let Pull::Python { .. } | Pull::Batch { .. } = self.pull {
+        if let Pull::Python { .. } | Pull::Batch { .. } | Pull::Scan { .. } = self.pull {
             Python::try_attach(|_| self.pull = Pull::Done);
         }
     }
@@ -313,10 +393,23 @@ pub(crate) fn is_a(object: &Bound<'_, PyAny>, module: &str, class: &str) -> PyRe
     let modules = MODULES.get_or_try_init(py, || -> PyResult<_> {
         Ok(py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?.unbind())
     })?;
-    match modules.bind(py).get_item(module)? {
-        Some(module) => object.is_instance(&module.getattr(class)?),
-        None => Ok(false),
+    let Some(found) = modules.bind(py).get_item(module)? else { return Ok(false) };
+    // The names of the module itself: asking for an attribute could import more, and a module that another thread is
+    // importing, a stub or a blocked one need not have the class.
+    let found = found.cast::<PyModule>().map(|found| found.dict().get_item(class));
+    if let Some(found) = found.ok().transpose()?.flatten()
+        && found.is_instance_of::<PyType>()
+    {
+        return object.is_instance(&found);
     }
+    // The object may be of the real library all the same.
+    let package = module.split('.').next().unwrap_or(module);
+    Ok(object.get_type().mro().iter().any(|base| {
+        let Ok(base) = base.cast_into::<PyType>() else { return false };
+        let root =
+            base.module().is_ok_and(|name| name.to_str().is_ok_and(|name| name.split('.').next() == Some(package)));
+        root && base.name().is_ok_and(|name| name.to_str().is_ok_and(|name| name == class))
+    }))
 }
 
 /// The one-shot readers that were read already, by weak reference.

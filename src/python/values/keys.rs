@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
@@ -45,7 +45,7 @@ pub(crate) fn keys(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<
         return of_mapping(build, mapping);
     }
     match array_of(given)? {
-        Some(array) if build.keys().len() == 1 => {
+        Some(array) if build.keys().len() == 1 && !is_frame_like(build, &array)? => {
             let array = one_column(&array)?;
             Ok(of_columns(build, vec![Column::Array(array)])?)
         }
@@ -70,12 +70,21 @@ fn name(build: &PreparedBuild, key: usize) -> &str {
 }
 
 /// Values of key `key`.
-fn values(build: &PreparedBuild, key: usize, values: &[Bound<'_, PyAny>]) -> PyResult<Column> {
+fn values<'py>(build: &PreparedBuild, key: usize, values: &[Bound<'py, PyAny>]) -> PyResult<Column> {
     let indexed = key_type(build.schema().field(build.keys()[key]).data_type());
     let name = name(build, key);
-    Ok(match typed(values, &indexed, name)? {
+    if let Some(typed) = typed(values, &indexed, name)? {
+        return Ok(Column::Typed(typed));
+    }
+    // pandas' own null is one too; looked for only where the usual values were not all there is.
+    let present = |value: &Bound<'py, PyAny>| -> PyResult<Bound<'py, PyAny>> {
+        let null = is_a(value, "pandas._libs.missing", "NAType")?;
+        Ok(if null { value.py().None().into_bound(value.py()) } else { value.clone() })
+    };
+    let values = values.iter().map(present).collect::<PyResult<Vec<_>>>()?;
+    Ok(match typed(&values, &indexed, name)? {
         Some(typed) => Column::Typed(typed),
-        None => Column::Array(by_pyarrow(values, &indexed, name)?),
+        None => Column::Array(by_pyarrow(&values, &indexed, name)?),
     })
 }
 
@@ -157,7 +166,31 @@ fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     if is_a(given, "polars", "Series")? {
         return given.call_method0(intern!(py, "to_arrow")).map(Some);
     }
-    for (module, class) in [("pandas", "Series"), ("pandas", "Index"), ("numpy", "ndarray")] {
+    if is_a(given, "numpy", "ndarray")? {
+        let numpy = py.import(intern!(py, "numpy"))?;
+        let fields = given.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?;
+        if let Ok(fields) = fields.cast::<PyTuple>() {
+            let parts = fields.iter().map(|field| given.get_item(field)).collect::<PyResult<Vec<_>>>()?;
+            let arrays = parts.iter().map(array_of).collect::<PyResult<Vec<_>>>()?;
+            let class = pyarrow()?.getattr(intern!(py, "StructArray"))?;
+            return class.call_method1(intern!(py, "from_arrays"), (arrays, fields)).map(Some);
+        }
+        if numpy.getattr(intern!(py, "ma"))?.call_method1(intern!(py, "isMaskedArray"), (given,))?.is_truthy()? {
+            let (data, mask) =
+                (given.getattr(intern!(py, "data"))?, numpy.getattr("ma")?.call_method1("getmaskarray", (given,))?);
+            return pyarrow()?.call_method1(intern!(py, "array"), (data, py.None(), mask)).map(Some);
+        }
+    }
+    if is_a(given, "pandas", "MultiIndex")? {
+        let options = PyDict::new(py);
+        options.set_item("index", false)?;
+        let frame = given.call_method("to_frame", (), Some(&options))?;
+        let table = pyarrow()?.getattr(intern!(py, "Table"))?.call_method1("from_pandas", (frame,))?;
+        return table.call_method0("to_struct_array")?.call_method0(intern!(py, "combine_chunks")).map(Some);
+    }
+    for (module, class) in
+        [("pandas", "Series"), ("pandas", "Index"), ("pandas.api.extensions", "ExtensionArray"), ("numpy", "ndarray")]
+    {
         if is_a(given, module, class)? {
             let array = pyarrow()?.call_method1(intern!(py, "array"), (given,))?;
             return if is_a(&array, "pyarrow", "ChunkedArray")? {
@@ -176,6 +209,12 @@ pub(crate) fn one_column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let class = py.import(intern!(py, "pyarrow"))?.getattr(intern!(py, "RecordBatch"))?;
     let batch = class.call_method1(intern!(py, "from_arrays"), (vec![array], vec!["key"]))?;
     Ok(Arc::clone(batch_from_python(&batch)?.column(0)))
+}
+
+/// True for structs asked of a key that is no struct: the rows of a table, where the only key is a field.
+fn is_frame_like(build: &PreparedBuild, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let key = key_type(build.schema().field(build.keys()[0]).data_type());
+    Ok(!matches!(key, DataType::Struct(_)) && is_a(array, "pyarrow", "StructArray")?)
 }
 
 fn of_struct(build: &PreparedBuild, array: &Bound<'_, PyAny>) -> PyResult<Keys> {
@@ -215,6 +254,12 @@ fn of_table(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
     if !tabular {
         let array = pyarrow.call_method1(intern!(py, "array"), (given,))?;
         return keys(build, &array);
+    }
+    let frame = ["pandas", "polars"].iter().any(|module| is_a(given, module, "DataFrame").unwrap_or(false));
+    if !frame && !is_a(given, "pyarrow", "Table")? && !is_a(given, "pyarrow", "RecordBatchReader")? {
+        // A stream of arrays of any type; those of a table are structs.
+        let chunked = pyarrow.call_method1(intern!(py, "chunked_array"), (given,))?;
+        return keys(build, &chunked);
     }
     let table = pyarrow.call_method1(intern!(py, "table"), (given,))?;
     let batches = table.call_method0("combine_chunks")?.call_method0("to_batches")?.cast_into::<PyList>()?;

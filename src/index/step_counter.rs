@@ -1,9 +1,9 @@
-//! Counts the work of probes and builds, so that tests can tell a bounded walk from a quadratic one without a clock.
+//! Counts the steps of probes and builds, so that tests see quadratic work without looking at a clock.
 
 #[cfg(debug_assertions)]
 thread_local!(static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
 
-/// Key comparisons plus buckets visited by this thread. Counted only with debug assertions (profile `ci`), else 0.
+/// Key comparisons plus buckets visited by this thread so far. Only counted with debug assertions (profile `ci`), else 0.
 #[doc(hidden)]
 pub fn probe_steps() -> u64 {
     #[cfg(debug_assertions)]

@@ -1,9 +1,9 @@
-//! From a group id to the build rows that hold its key.
+//! The build rows of each key: from a group id to the rows that hold its key.
 
 use arrow_buffer::ScalarBuffer;
 
 use super::NONE;
-use super::scratch::{admitted, held};
+use super::allocate::{admitted, held};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::Reservation;
@@ -13,7 +13,7 @@ use crate::memory::Reservation;
 /// Unique keys need no offsets; groups whose rows follow each other in build order need no rows. Storage is Arrow
 /// buffers, so that a mapped file can back it.
 #[derive(Debug, Clone)]
-pub enum RowGroups {
+pub enum KeyRows {
     /// Unique keys in build order: group `g` is build row `g`.
     Identity,
     /// Unique keys: group `g` is build row `rows[g]`.
@@ -35,37 +35,37 @@ pub enum RowGroups {
     },
 }
 
-/// Rows between two polls of the cancel flag.
+/// Rows between two checks for cancellation.
 const MORSEL: usize = 1 << 16;
 
-impl RowGroups {
+impl KeyRows {
     /// True where every group is one row.
     pub fn is_unique(&self) -> bool {
-        matches!(self, RowGroups::Identity | RowGroups::Unique { .. })
+        matches!(self, KeyRows::Identity | KeyRows::Unique { .. })
     }
 
     /// Number of build rows of `group`.
     #[inline]
     pub fn group_len(&self, group: u32) -> usize {
         match self {
-            RowGroups::Identity | RowGroups::Unique { .. } => 1,
-            RowGroups::Runs { offsets } | RowGroups::Csr { offsets, .. } => {
+            KeyRows::Identity | KeyRows::Unique { .. } => 1,
+            KeyRows::Runs { offsets } | KeyRows::Csr { offsets, .. } => {
                 (offsets[group as usize + 1] - offsets[group as usize]) as usize
             }
         }
     }
 
-    /// Appends the build rows `skip..skip + take` of `group`, at most as many as it has.
+    /// Appends up to `take` build rows of `group` to `out`, after the first `skip`.
     #[inline]
     pub fn extend_rows(&self, group: u32, skip: usize, take: usize, out: &mut Vec<u32>) {
         let g = group as usize;
         match self {
-            RowGroups::Identity => out.extend((skip == 0 && take > 0).then_some(group)),
-            RowGroups::Unique { rows } => out.extend((skip == 0 && take > 0).then_some(rows[g])),
-            RowGroups::Runs { offsets } => {
+            KeyRows::Identity => out.extend((skip == 0 && take > 0).then_some(group)),
+            KeyRows::Unique { rows } => out.extend((skip == 0 && take > 0).then_some(rows[g])),
+            KeyRows::Runs { offsets } => {
                 out.extend((offsets[g]..offsets[g + 1]).skip(skip).take(take));
             }
-            RowGroups::Csr { offsets, rows } => {
+            KeyRows::Csr { offsets, rows } => {
                 let rows = &rows[offsets[g] as usize..offsets[g + 1] as usize];
                 out.extend(rows.iter().skip(skip).take(take));
             }
@@ -79,10 +79,10 @@ impl RowGroups {
     #[inline]
     pub fn nth_row(&self, group: u32, n: usize) -> u32 {
         match self {
-            RowGroups::Identity => group,
-            RowGroups::Unique { rows } => rows[group as usize],
-            RowGroups::Runs { offsets } => offsets[group as usize] + n as u32,
-            RowGroups::Csr { offsets, rows } => rows[offsets[group as usize] as usize + n],
+            KeyRows::Identity => group,
+            KeyRows::Unique { rows } => rows[group as usize],
+            KeyRows::Runs { offsets } => offsets[group as usize] + n as u32,
+            KeyRows::Csr { offsets, rows } => rows[offsets[group as usize] as usize + n],
         }
     }
 
@@ -90,13 +90,41 @@ impl RowGroups {
     pub fn for_each_row(&self, group: u32, f: impl FnMut(u32)) {
         let g = group as usize;
         match self {
-            RowGroups::Identity => std::iter::once(group).for_each(f),
-            RowGroups::Unique { rows } => std::iter::once(rows[g]).for_each(f),
-            RowGroups::Runs { offsets } => (offsets[g]..offsets[g + 1]).for_each(f),
-            RowGroups::Csr { offsets, rows } => {
+            KeyRows::Identity => std::iter::once(group).for_each(f),
+            KeyRows::Unique { rows } => std::iter::once(rows[g]).for_each(f),
+            KeyRows::Runs { offsets } => (offsets[g]..offsets[g + 1]).for_each(f),
+            KeyRows::Csr { offsets, rows } => {
                 rows[offsets[g] as usize..offsets[g + 1] as usize].iter().copied().for_each(f);
             }
         }
+    }
+
+    /// Calls `f` with each of the groups `0..num_keys` that `wanted` accepts and each of its build rows, in build order.
+    ///
+    /// # Errors
+    /// Those of `cancel`, which it looks at in between.
+    pub(crate) fn try_for_each_row(
+        &self,
+        num_keys: usize,
+        cancel: &Cancel,
+        wanted: impl Fn(u32) -> bool,
+        mut f: impl FnMut(u32, u32),
+    ) -> Result<()> {
+        let mut steps = 0;
+        for group in 0..num_keys as u32 {
+            let rows = if wanted(group) { self.group_len(group) } else { 0 };
+            // At least once, so that groups without rows count too.
+            for skip in (0..rows.max(1)).step_by(MORSEL) {
+                let end = rows.min(skip + MORSEL);
+                (skip..end).for_each(|n| f(group, self.nth_row(group, n)));
+                steps += 1 + end - skip.min(end);
+                if steps >= MORSEL {
+                    steps = 0;
+                    cancel.check()?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Replaces each group id of unique keys by its build row.
@@ -105,7 +133,7 @@ impl RowGroups {
     /// Debug builds panic where keys are not unique.
     pub fn unique_rows(&self, groups: &mut [u32]) {
         debug_assert!(self.is_unique());
-        if let RowGroups::Unique { rows } = self {
+        if let KeyRows::Unique { rows } = self {
             groups.iter_mut().for_each(|group| *group = rows[*group as usize]);
         }
     }
@@ -113,10 +141,10 @@ impl RowGroups {
     /// Heap bytes held.
     pub fn memory_size(&self) -> usize {
         match self {
-            RowGroups::Identity => 0,
-            RowGroups::Unique { rows } => held(rows),
-            RowGroups::Runs { offsets } => held(offsets),
-            RowGroups::Csr { offsets, rows } => held(offsets) + held(rows),
+            KeyRows::Identity => 0,
+            KeyRows::Unique { rows } => held(rows),
+            KeyRows::Runs { offsets } => held(offsets),
+            KeyRows::Csr { offsets, rows } => held(offsets) + held(rows),
         }
     }
 
@@ -125,10 +153,10 @@ impl RowGroups {
     pub(crate) fn first_row(&self, group: u32) -> u32 {
         let group = group as usize;
         match self {
-            RowGroups::Identity => group as u32,
-            RowGroups::Unique { rows } => rows[group],
-            RowGroups::Runs { offsets } => offsets[group],
-            RowGroups::Csr { offsets, rows } => rows[offsets[group] as usize],
+            KeyRows::Identity => group as u32,
+            KeyRows::Unique { rows } => rows[group],
+            KeyRows::Runs { offsets } => offsets[group],
+            KeyRows::Csr { offsets, rows } => rows[offsets[group] as usize],
         }
     }
 
@@ -136,14 +164,14 @@ impl RowGroups {
     pub(crate) fn last_row(&self, group: u32) -> u32 {
         let group = group as usize;
         match self {
-            RowGroups::Identity => group as u32,
-            RowGroups::Unique { rows } => rows[group],
-            RowGroups::Runs { offsets } => offsets[group + 1] - 1,
-            RowGroups::Csr { offsets, rows } => rows[offsets[group + 1] as usize - 1],
+            KeyRows::Identity => group as u32,
+            KeyRows::Unique { rows } => rows[group],
+            KeyRows::Runs { offsets } => offsets[group + 1] - 1,
+            KeyRows::Csr { offsets, rows } => rows[offsets[group + 1] as usize - 1],
         }
     }
 
-    /// The rows of each of `num_keys` groups, from the group of each row (`NONE` for rows in no group).
+    /// Groups of `num_keys` keys, from the group of each row ([`NONE`] for rows in no group).
     pub(super) fn from_group_of(
         group_of: &[u32],
         num_keys: usize,
@@ -151,20 +179,20 @@ impl RowGroups {
         cancel: &Cancel,
     ) -> Result<Self> {
         let Some(lead) = group_of.iter().position(|&g| g != NONE) else {
-            return Ok(RowGroups::Identity);
+            return Ok(KeyRows::Identity);
         };
         let indexed = group_of.iter().filter(|&&g| g != NONE).count();
         // NONE is the largest number, so rows in no group may also follow the last group.
         let clustered = group_of[lead..].is_sorted();
         if indexed == num_keys {
             if clustered && lead == 0 {
-                return Ok(RowGroups::Identity);
+                return Ok(KeyRows::Identity);
             }
             let mut rows: Vec<u32> = admitted(retained, num_keys)?;
             for (row, &g) in group_of.iter().enumerate().filter(|&(_, &g)| g != NONE) {
                 rows[g as usize] = row as u32;
             }
-            return Ok(RowGroups::Unique { rows: rows.into() });
+            return Ok(KeyRows::Unique { rows: rows.into() });
         }
         let mut offsets: Vec<u32> = admitted(retained, num_keys + 1)?;
         for morsel in group_of.chunks(MORSEL) {
@@ -179,7 +207,7 @@ impl RowGroups {
             end += count;
         }
         if clustered {
-            return Ok(RowGroups::Runs { offsets: offsets.into() });
+            return Ok(KeyRows::Runs { offsets: offsets.into() });
         }
         let mut rows: Vec<u32> = admitted(retained, indexed)?;
         // Each start moves to the end of its group, which is the start of the next one.
@@ -193,6 +221,6 @@ impl RowGroups {
         }
         offsets.copy_within(..num_keys, 1);
         offsets[0] = 0;
-        Ok(RowGroups::Csr { offsets: offsets.into(), rows: rows.into() })
+        Ok(KeyRows::Csr { offsets: offsets.into(), rows: rows.into() })
     }
 }

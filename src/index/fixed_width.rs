@@ -1,4 +1,5 @@
-//! Fixed-width keys as words: equal keys have equal words, and integers keep their order.
+//! Keys of at most 8 bytes as words of 64 bits: equal keys have equal words, and words of integers are in the order of the
+//! integers. Several key columns are packed into one word where their ranges are small enough.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -6,12 +7,12 @@ use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 
-use super::stage::Stage;
+use super::key_chunk::KeyChunk;
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
 use crate::error::Result;
 
-/// A native value as a word.
+/// A value that has a word.
 pub(super) trait Word: Copy {
     fn word(self) -> u64;
 }
@@ -45,7 +46,8 @@ words! {
     IntervalDayTime: |v| u64::from(v.days as u32) << 32 | u64::from(v.milliseconds as u32),
 }
 
-/// Calls `$call!(ArrowType)` for types of at most 8 bytes, `$boolean` for Boolean, `$half` for Float16, `$null` for Null, else `$other`.
+/// Evaluates `$call!(ArrowType)` for types of at most 8 bytes, `$boolean` for Boolean, `$half` for Float16, `$null` for Null,
+/// and `$other` for all other types.
 macro_rules! by_type {
     ($data_type:expr, $call:ident, $boolean:expr, $half:expr, $null:expr, $other:expr) => {
         match $data_type {
@@ -85,7 +87,7 @@ macro_rules! by_type {
     };
 }
 
-/// True for types whose values are words.
+/// True for types whose values have words.
 pub(super) fn is_word(data_type: &DataType) -> bool {
     macro_rules! yes {
         ($t:ty) => {
@@ -95,12 +97,12 @@ pub(super) fn is_word(data_type: &DataType) -> bool {
     by_type!(data_type, yes, true, true, true, false)
 }
 
-/// True for types whose words are numbers that lie close together where the values do.
+/// True for word types whose values are integers, so that the words of neighbouring values are neighbours.
 pub(super) fn is_integer_like(data_type: &DataType) -> bool {
     is_word(data_type) && !data_type.is_floating() && *data_type != DataType::Interval(IntervalUnit::DayTime)
 }
 
-/// Writes the words of rows `start..start + out.len()`; beneath nulls they are anything.
+/// Writes the words of rows `start..start + out.len()`. The word of a null is unspecified.
 fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
     fn primitive<T: ArrowPrimitiveType<Native: Word>>(array: &dyn Array, start: usize, out: &mut [u64]) {
         let values = &array.as_primitive::<T>().values()[start..start + out.len()];
@@ -120,7 +122,7 @@ fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
         }
     };
     let half = |out: &mut [u64]| {
-        // Read as its bits, because no dependency of ours names the type.
+        // Read as bits, because none of our dependencies exports the type of a half float.
         let bits: &[u16] = array.as_primitive::<Float16Type>().values().inner().typed_data();
         for (out, &bits) in out.iter_mut().zip(&bits[start..]) {
             let magnitude = bits & 0x7fff;
@@ -134,7 +136,7 @@ fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
     by_type!(array.data_type(), primitive, boolean(out), half(out), (), debug_assert!(false, "not a word type"))
 }
 
-/// The values of an integer-like column without nulls, where loops can read them as they are.
+/// The values of an integer column without nulls, for loops that read them directly.
 pub(super) struct Plain<'a> {
     pub(super) values: Values<'a>,
     /// Word of the value 0. Differences of words are differences of values.
@@ -174,12 +176,12 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// True where the row is null. A Null array has no bitmap.
+/// True where some row is null. An array of type Null has no bitmap, so its null count does not show it.
 pub(super) fn has_nulls(array: &dyn Array) -> bool {
     *array.data_type() == DataType::Null || array.null_count() > 0
 }
 
-/// Clears `live` for the null rows of `start..start + live.len()`.
+/// Sets `live` to false for the null rows among `start..start + live.len()`.
 fn clear_nulls(array: &dyn Array, start: usize, live: &mut [bool]) {
     if *array.data_type() == DataType::Null {
         live.fill(false);
@@ -195,7 +197,7 @@ fn clear_nulls(array: &dyn Array, start: usize, live: &mut [bool]) {
 pub(super) enum Words {
     /// The word of the only key column.
     Single,
-    /// The words of several columns, each reduced to its range, as the digits of one number.
+    /// The words of several columns as digits of one number. Each digit is a word less the smallest of its column.
     Packed(Vec<Digit>),
 }
 
@@ -203,7 +205,7 @@ pub(super) enum Words {
 #[derive(Debug, Clone)]
 pub(super) struct Digit {
     pub(super) min: u64,
-    /// Largest word less `min`.
+    /// Largest word of the column less `min`.
     pub(super) span: u64,
     /// Digit of null where null equals null.
     pub(super) null: Option<u64>,
@@ -211,23 +213,23 @@ pub(super) struct Digit {
 }
 
 impl Words {
-    /// Packs several word columns if the product of their ranges fits a word.
+    /// Packs several word columns. `None` where the product of their ranges does not fit a word.
     pub(super) fn pack(
         columns: &[ArrayRef],
         nulls_equal: &[bool],
         bounds: &[Option<Bounds>],
-        stage: &mut Stage,
+        chunk: &mut KeyChunk,
         cancel: &Cancel,
     ) -> Result<Option<Self>> {
         let mut factor = 1u128;
         let mut digits = Vec::with_capacity(columns.len());
         for (i, (column, &nulls_equal)) in columns.iter().zip(nulls_equal).enumerate() {
-            let (min, max) = range(column, bounds.get(i).and_then(Option::as_ref), stage, cancel)?;
+            let (min, max) = range(column, bounds.get(i).and_then(Option::as_ref), chunk, cancel)?;
             let span = max - min;
             let has_null = nulls_equal && has_nulls(column);
             let values = u128::from(span) + 1;
             let null = has_null.then_some(span.wrapping_add(1));
-            // At 2^64 there is room only for a digit that is always 0.
+            // A factor of 2^64 does not fit, but then all further digits are 0.
             digits.push(Digit { min, span, null, factor: u64::try_from(factor).unwrap_or(0) });
             factor = match factor.checked_mul(values + u128::from(has_null)) {
                 Some(product) if product <= 1 << 64 => product,
@@ -237,24 +239,24 @@ impl Words {
         Ok(Some(Words::Packed(digits)))
     }
 
-    /// Fills `stage` with the rows of `start..start + len` that can be indexed or hit, and their words.
-    pub(super) fn read(&self, columns: &[ArrayRef], start: usize, len: usize, stage: &mut Stage) {
+    /// Fills `chunk` with the rows among `start..start + len` whose key can be in the index, and their words.
+    pub(super) fn read(&self, columns: &[ArrayRef], start: usize, len: usize, chunk: &mut KeyChunk) {
         match self {
             Words::Single => {
                 let column = columns[0].as_ref();
-                read(column, start, stage.words(len));
+                read(column, start, chunk.words(len));
                 if has_nulls(column) {
-                    clear_nulls(column, start, stage.live(len));
-                    stage.compact(start, len);
+                    clear_nulls(column, start, chunk.live(len));
+                    chunk.compact(start, len);
                 } else {
-                    stage.all(start, len);
+                    chunk.all(start, len);
                 }
             }
             Words::Packed(digits) => {
-                stage.clear_sums(len);
+                chunk.clear_sums(len);
                 for (column, digit) in columns.iter().zip(digits) {
                     let column = column.as_ref();
-                    let (words, live, sums, valid) = stage.packing(len);
+                    let (words, live, sums, valid) = chunk.packing(len);
                     read(column, start, words);
                     if !has_nulls(column) {
                         for ((word, live), sum) in words.iter().zip(live).zip(sums) {
@@ -266,7 +268,7 @@ impl Words {
                     }
                     valid.fill(true);
                     clear_nulls(column, start, valid);
-                    // Out of range where null matches nothing.
+                    // Without a digit for null, a row with a null key cannot be in the index.
                     let null = digit.null;
                     for (((word, live), sum), valid) in words.iter().zip(live).zip(sums).zip(valid) {
                         let value = word.wrapping_sub(digit.min);
@@ -276,17 +278,18 @@ impl Words {
                         *sum = sum.wrapping_add(value.wrapping_mul(digit.factor));
                     }
                 }
-                stage.compact_sums(start, len);
+                chunk.compact_sums(start, len);
             }
         }
     }
 }
 
-/// Smallest and largest word of the rows that are not null; (0, 0) if there is none. Known bounds spare the search.
+/// Smallest and largest word of the rows that are not null, or (0, 0) where all are. They follow from `bounds` where these are
+/// known.
 pub(super) fn range(
     column: &ArrayRef,
     bounds: Option<&Bounds>,
-    stage: &mut Stage,
+    chunk: &mut KeyChunk,
     cancel: &Cancel,
 ) -> Result<(u64, u64)> {
     // Words of floats are not in the order of the floats.
@@ -297,11 +300,11 @@ pub(super) fn range(
         return Ok(range.into());
     }
     let (mut min, mut max) = (u64::MAX, 0);
-    for start in (0..column.len()).step_by(Stage::ROWS) {
+    for start in (0..column.len()).step_by(KeyChunk::ROWS) {
         cancel.check()?;
-        let len = Stage::ROWS.min(column.len() - start);
-        Words::Single.read(std::slice::from_ref(column), start, len, stage);
-        for &word in stage.live_words() {
+        let len = KeyChunk::ROWS.min(column.len() - start);
+        Words::Single.read(std::slice::from_ref(column), start, len, chunk);
+        for &word in chunk.live_words() {
             min = min.min(word);
             max = max.max(word);
         }

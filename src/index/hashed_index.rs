@@ -1,27 +1,28 @@
-//! Hash table over word keys: one fixed-width key of at most 8 bytes, or several packed into a word.
+//! The index of fixed-width keys: a hash table of words. A word is one key of at most 8 bytes, or several keys packed into 8
+//! bytes.
 
 use std::cmp::Ordering;
 
 use arrow_array::ArrayRef;
 
+use super::fixed_width::{Words, has_nulls, null_rows};
+use super::frozen_table::FrozenTable;
 use super::hash;
 use super::hash_build::{Built, build};
-use super::hits::ProbeStage;
+use super::hits::ProbeChunk;
+use super::key_chunk::KeyChunk;
 use super::partition::Source;
-use super::stage::Stage;
-use super::table::Table;
-use super::words::{Words, has_nulls, null_rows};
-use super::{Hits, IndexContext, RowGroups};
+use super::{Hits, IndexContext, KeyRows};
 use crate::error::Result;
 
-/// Buckets per key: more of them tell more absent keys from the directory alone, at 8 bytes each.
+/// With more buckets, more of the keys that are not indexed are recognised by the directory alone. Each takes 8 bytes.
 const BUCKETS_PER_KEY: f64 = 1.25;
 
-/// A table of hashed words. The hash is a bijection, so it is stored in place of the word.
+/// A table of hashed words. Different words have different hashes, so the table holds the hash in place of the word.
 #[derive(Debug)]
 pub(super) struct HashedIndex {
     pub(super) words: Words,
-    pub(super) table: Table<2>,
+    pub(super) table: FrozenTable<2>,
     pub(super) seed: u64,
 }
 
@@ -31,9 +32,9 @@ struct WordKeys<'a> {
 }
 
 #[inline(always)]
-fn hash_words(words: &Words, columns: &[ArrayRef], seed: u64, start: usize, len: usize, stage: &mut Stage) {
-    words.read(columns, start, len, stage);
-    for word in stage.live_words_mut() {
+fn hash_words(words: &Words, columns: &[ArrayRef], seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
+    words.read(columns, start, len, chunk);
+    for word in chunk.live_words_mut() {
         *word = hash::word(*word, seed);
     }
 }
@@ -48,8 +49,8 @@ impl Source<2> for WordKeys<'_> {
         !self.columns.iter().any(|column| has_nulls(column))
     }
 
-    fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        hash_words(self.words, self.columns, seed, start, len, stage);
+    fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
+        hash_words(self.words, self.columns, seed, start, len, chunk);
     }
 
     #[inline(always)]
@@ -58,8 +59,8 @@ impl Source<2> for WordKeys<'_> {
     }
 
     #[inline(always)]
-    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; 2] {
-        lanes(stage.live_words()[i])
+    fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; 2] {
+        lanes(chunk.live_words()[i])
     }
 
     #[inline(always)]
@@ -74,7 +75,7 @@ impl HashedIndex {
         columns: &[ArrayRef],
         nulls_equal: bool,
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize, u32)> {
+    ) -> Result<(Self, KeyRows, usize, u32)> {
         // A packed word has a code for null where null equals null.
         let nulls = if let Words::Single = words { null_rows(&columns[0]) } else { None };
         let source = WordKeys { words: &words, columns };
@@ -88,7 +89,7 @@ impl HashedIndex {
     }
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) {
-        hits.stages(start, len, &HashedProbe { index: self, columns });
+        hits.probe_chunks(start, len, &HashedProbe { index: self, columns });
     }
 }
 
@@ -97,12 +98,12 @@ struct HashedProbe<'a> {
     columns: &'a [ArrayRef],
 }
 
-impl ProbeStage for HashedProbe<'_> {
+impl ProbeChunk for HashedProbe<'_> {
     #[inline(always)]
-    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+    fn probe_chunk(&self, start: usize, len: usize, chunk: &mut KeyChunk, out: (&mut [u32], &mut [u32])) -> usize {
         let HashedIndex { words, table, seed } = self.index;
-        hash_words(words, self.columns, *seed, start, len, stage);
-        let (rows, hashes, candidates) = stage.table();
+        hash_words(words, self.columns, *seed, start, len, chunk);
+        let (rows, hashes, candidates) = chunk.table();
         table.probe(hashes, |i| lanes(hashes[i]), |i| rows[i], |_, _| Ordering::Equal, candidates, out)
     }
 }

@@ -1,5 +1,5 @@
-//! Hash table over byte keys. Short keys stand in the table itself; of longer ones it holds the hash, and the key is
-//! compared in the build's own column.
+//! The index of byte keys: a hash table that holds keys of up to 16 bytes itself. For longer keys it holds half of the hash, and
+//! the keys are compared in the key column of the build.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 
 use super::byte_column::{ByteColumn, Bytes, with_column};
+use super::fixed_width::null_rows;
+use super::frozen_table::FrozenTable;
 use super::hash_build::{Built, build};
-use super::hits::ProbeStage;
+use super::hits::ProbeChunk;
+use super::key_chunk::KeyChunk;
 use super::partition::Source;
-use super::stage::Stage;
-use super::table::Table;
-use super::words::null_rows;
-use super::{Hits, IndexContext, RowGroups, hash};
+use super::{Hits, IndexContext, KeyRows, hash};
 use crate::columns::Column;
 use crate::error::Result;
 
@@ -24,20 +24,20 @@ pub(super) struct BytesIndex {
     pub(super) shape: Shape,
     pub(super) seed: u64,
     pub(super) collide: u64,
-    /// The build's key column, shared, where the table does not hold the keys.
+    /// The key column of the build, where the table does not hold the keys.
     pub(super) column: Option<Column>,
-    /// Shared with the build.
-    pub(super) groups: RowGroups,
+    /// The groups of the build, to find a row of a group in `column`.
+    pub(super) groups: KeyRows,
 }
 
-/// By the number of 32-bit lanes of the key.
+/// One table type for each number of 32-bit lanes per key.
 #[derive(Debug)]
 pub(super) enum Tables {
-    /// Half a hash.
-    Hashes(Table<1>),
-    Two(Table<2>),
-    Three(Table<3>),
-    Four(Table<4>),
+    /// One lane: half of the hash of a long key.
+    Hashes(FrozenTable<1>),
+    Two(FrozenTable<2>),
+    Three(FrozenTable<3>),
+    Four(FrozenTable<4>),
 }
 
 macro_rules! with_table {
@@ -51,14 +51,15 @@ macro_rules! with_table {
     };
 }
 
-/// The lengths of the build's keys, and how a key of such a length becomes a number.
+/// The range of the lengths of the build's keys, and how a key of such a length becomes a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) min: usize,
     pub(super) max: usize,
-    /// By length, what is added to the padded key: the length in the last byte, unless all lengths are equal.
+    /// For each length, what is added to a key that was padded with zeros: the length in the last byte, unless all keys are of
+    /// equal length.
     length_code: [u128; 17],
-    /// 32-bit lanes that hold the key, 0 where it is too long for a table.
+    /// Number of 32-bit lanes that hold a key, 0 where the keys are too long for the table.
     pub(super) lanes: usize,
 }
 
@@ -100,7 +101,7 @@ impl Shape {
         len >= self.min && len <= self.max
     }
 
-    /// The number of a key whose length fits.
+    /// The number of a key whose length is within the range.
     #[inline(always)]
     fn number(&self, (data, at, len): (&[u8], usize, usize)) -> u128 {
         hash::padded(data, at, len) | self.length_code[len]
@@ -119,37 +120,37 @@ struct ByteKeys<'a> {
     collide: u64,
 }
 
-/// Keys of a length that no build key has are left out, like nulls.
+/// A key that is shorter or longer than all build keys cannot be in the index; it is left out as a null is.
 impl ByteKeys<'_> {
-    /// Fills `stage` with short keys as numbers, and their hashes.
-    fn hash_numbers(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+    /// Fills `chunk` with the rows whose key can be in the index, the keys as numbers, and their hashes.
+    fn hash_numbers(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
         let n = with_column!(&self.bytes, |bytes| match self.nulls {
-            None => self.numbers(bytes, start, len, stage, |_| true),
-            Some(nulls) => self.numbers(bytes, start, len, stage, |row| nulls.is_valid(row)),
+            None => self.numbers(bytes, start, len, chunk, |_| true),
+            Some(nulls) => self.numbers(bytes, start, len, chunk, |row| nulls.is_valid(row)),
         });
-        let (_, hashes, numbers) = stage.room(n);
+        let (_, hashes, numbers) = chunk.room(n);
         for (hash, &number) in hashes.iter_mut().zip(&*numbers) {
             *hash = hash::short(number, 0, seed);
         }
         if self.collide > 0 {
             hashes.iter_mut().for_each(|hash| *hash = hash::collide(*hash, self.collide));
         }
-        stage.keep(n);
+        chunk.keep(n);
     }
 
-    /// Writes the rows and numbers of the short keys and returns how many there are.
+    /// Writes the rows whose key can be in the index and the numbers of their keys, and returns how many there are.
     #[inline(never)]
     fn numbers(
         &self,
         bytes: &impl ByteColumn,
         start: usize,
         len: usize,
-        stage: &mut Stage,
+        chunk: &mut KeyChunk,
         valid: impl Fn(usize) -> bool,
     ) -> usize {
-        let (rows, _, numbers) = stage.room(len);
+        let (rows, _, numbers) = chunk.room(len);
         let Shape { min, max, .. } = self.shape;
-        // Without early end, so that the loop has no branches.
+        // `fold` looks at all slots, even after one that differs, so that the loop has no branches.
         if min == max && self.nulls.is_none() && bytes.slots(start, len).fold(true, |all, slot| all & (slot.2 == max)) {
             let mask = hash::MASKS[max];
             for (row, at) in rows.iter_mut().zip(start as u32..) {
@@ -170,14 +171,14 @@ impl ByteKeys<'_> {
         n
     }
 
-    /// Fills `stage` with the hashes of keys of any length.
-    fn hash_long(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        with_column!(&self.bytes, |bytes| self.long(bytes, seed, start, len, stage))
+    /// Fills `chunk` with the rows whose key can be in the index, and the hashes of their keys.
+    fn hash_long(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
+        with_column!(&self.bytes, |bytes| self.long(bytes, seed, start, len, chunk))
     }
 
     #[inline(never)]
-    fn long(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        let (rows, hashes, _) = stage.room(len);
+    fn long(&self, bytes: &impl ByteColumn, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
+        let (rows, hashes, _) = chunk.room(len);
         let mut n = 0;
         for (row, (data, at, len)) in (start..start + len).zip(bytes.slots(start, len)) {
             if self.shape.fits(len) && self.nulls.is_none_or(|nulls| nulls.is_valid(row)) {
@@ -186,7 +187,7 @@ impl ByteKeys<'_> {
                 n += 1;
             }
         }
-        stage.keep(n);
+        chunk.keep(n);
     }
 }
 
@@ -195,10 +196,10 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
         self.nulls.is_none()
     }
 
-    fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
+    fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
         match self.shape.lanes {
-            0 => self.hash_long(seed, start, len, stage),
-            _ => self.hash_numbers(seed, start, len, stage),
+            0 => self.hash_long(seed, start, len, chunk),
+            _ => self.hash_numbers(seed, start, len, chunk),
         }
     }
 
@@ -211,10 +212,10 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
     }
 
     #[inline(always)]
-    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; L] {
+    fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; L] {
         match self.shape.lanes {
-            0 => lanes(stage.live_words()[i].into()),
-            _ => lanes(stage.wide()[i]),
+            0 => lanes(chunk.live_words()[i].into()),
+            _ => lanes(chunk.wide()[i]),
         }
     }
 
@@ -225,12 +226,12 @@ impl<const L: usize> Source<L> for ByteKeys<'_> {
 }
 
 impl BytesIndex {
-    /// Builds the index and answers it with the groups, the number of keys and the group of null.
+    /// Builds the index. Returns it with the groups, the number of keys and the group of null.
     pub(super) fn build(
         column: &ArrayRef,
         nulls_equal: bool,
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize, u32)> {
+    ) -> Result<(Self, KeyRows, usize, u32)> {
         let (rows, nulls, collide) = (column.len(), null_rows(column), context.config.collide);
         let nulls = nulls.as_ref();
         let bytes = Bytes::of(column);
@@ -245,7 +246,8 @@ impl BytesIndex {
                 Ok((this, groups, num_keys, null_group))
             }};
         }
-        // More buckets tell more absent keys from the directory alone; the wider the tuples, the fewer fit the budget.
+        // With more buckets, more of the keys that are not indexed are recognised by the directory alone. The wider the tuples are,
+        // the fewer buckets stay within 22 bytes per key.
         match shape.lanes {
             0 => table!(Hashes, 1.25),
             2 => table!(Two, 1.25),
@@ -262,11 +264,11 @@ impl BytesIndex {
         let nulls = column.nulls().filter(|nulls| nulls.null_count() > 0);
         let keys = ByteKeys { bytes: Bytes::of(column), nulls, shape: self.shape, collide: self.collide };
         let (seed, groups) = (self.seed, &self.groups);
-        with_table!(&self.table, |table| hits.stages(start, len, &NumberProbe { keys, table, seed }), |table| {
+        with_table!(&self.table, |table| hits.probe_chunks(start, len, &NumberProbe { keys, table, seed }), |table| {
             match &self.column {
                 Some(build) => {
                     let build = Bytes::of(build.get()?);
-                    hits.stages(start, len, &LongProbe { keys, table, seed, build, groups });
+                    hits.probe_chunks(start, len, &LongProbe { keys, table, seed, build, groups });
                 }
                 None => debug_assert!(false, "a table of hashes without its keys"),
             }
@@ -277,35 +279,35 @@ impl BytesIndex {
 
 struct NumberProbe<'a, const L: usize> {
     keys: ByteKeys<'a>,
-    table: &'a Table<L>,
+    table: &'a FrozenTable<L>,
     seed: u64,
 }
 
-impl<const L: usize> ProbeStage for NumberProbe<'_, L> {
+impl<const L: usize> ProbeChunk for NumberProbe<'_, L> {
     #[inline(always)]
-    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
-        self.keys.hash_numbers(self.seed, start, len, stage);
-        let (rows, hashes, numbers, candidates) = stage.wide_table();
+    fn probe_chunk(&self, start: usize, len: usize, chunk: &mut KeyChunk, out: (&mut [u32], &mut [u32])) -> usize {
+        self.keys.hash_numbers(self.seed, start, len, chunk);
+        let (rows, hashes, numbers, candidates) = chunk.wide_table();
         self.table.probe(hashes, |i| lanes(numbers[i]), |i| rows[i], |_, _| Ordering::Equal, candidates, out)
     }
 }
 
 struct LongProbe<'a> {
     keys: ByteKeys<'a>,
-    table: &'a Table<1>,
+    table: &'a FrozenTable<1>,
     seed: u64,
     build: Bytes<'a>,
-    groups: &'a RowGroups,
+    groups: &'a KeyRows,
 }
 
-impl ProbeStage for LongProbe<'_> {
+impl ProbeChunk for LongProbe<'_> {
     #[inline(always)]
-    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
-        self.keys.hash_long(self.seed, start, len, stage);
+    fn probe_chunk(&self, start: usize, len: usize, chunk: &mut KeyChunk, out: (&mut [u32], &mut [u32])) -> usize {
+        self.keys.hash_long(self.seed, start, len, chunk);
         let build = |group: u32| self.build.value(self.groups.first_row(group) as usize);
         let probe = |row: u32| self.keys.bytes.value(row as usize);
         let equal = |group, row| build(group) == probe(row);
         let touch = |group| build(group).first().copied().unwrap_or(0);
-        self.table.probe_verified(stage, touch, equal, |group, row| build(group).cmp(probe(row)), out)
+        self.table.probe_verified(chunk, touch, equal, |group, row| build(group).cmp(probe(row)), out)
     }
 }

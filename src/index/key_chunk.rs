@@ -1,15 +1,19 @@
-//! The working memory of one stage: a stretch of rows that all steps of a probe or build work on in turn, in cache.
+//! The working memory for one chunk of rows. Probes and builds take rows in chunks that fit the cache: each step of the work
+//! runs over the whole chunk before the next step begins.
 
-/// Rows of a stretch whose keys can be indexed or hit, and what is computed of them. Kept between calls, so that small
-/// probes pay for no allocation.
+use super::avx512::Avx512;
+
+/// The rows of a chunk that are still under consideration, and what was computed from their keys. Rows leave where a null
+/// keeps them from matching, or where no indexed key can equal theirs. Kept between calls, so that small probes do not
+/// allocate.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct KeyChunk {
     len: usize,
-    /// Rows that are left, absolute.
+    /// Numbers of the rows that are left, counted from the start of the column.
     rows: Vec<u32>,
     /// One word (or hash) per row that is left.
     words: Vec<u64>,
-    /// Short byte keys, one per row that is left.
+    /// Byte keys of at most 16 bytes as numbers, one per row that is left.
     wide: Vec<u128>,
     live: Vec<bool>,
     valid: Vec<bool>,
@@ -17,16 +21,16 @@ pub(super) struct Stage {
     pub(super) candidates: Candidates,
 }
 
-/// Rows whose key may be in the table.
+/// The probe rows whose bucket may hold their key.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// Whether the processor looks up eight words at a time.
-    pub(super) is_wide: bool,
+    /// Set where the processor can look up eight words at a time.
+    pub(super) avx512: Option<Avx512>,
     words: Vec<u64>,
 }
 
 impl Candidates {
-    /// Room for `len` candidates, as [`Table`](super::table::Table) writes them.
+    /// Room for `len` candidates, as [`FrozenTable`](super::frozen_table::FrozenTable) writes them.
     #[inline(always)]
     pub(super) fn room(&mut self, len: usize) -> &mut [u64] {
         grown(&mut self.words, len)
@@ -40,8 +44,8 @@ fn grown<T: Clone + Default>(values: &mut Vec<T>, len: usize) -> &mut [T] {
     &mut values[..len]
 }
 
-impl Stage {
-    /// Most rows of a stage.
+impl KeyChunk {
+    /// Rows of a full chunk.
     pub(super) const ROWS: usize = 1024;
 
     pub(super) fn words(&mut self, len: usize) -> &mut [u64] {
@@ -75,13 +79,13 @@ impl Stage {
         self.len = n;
     }
 
-    /// Starts packed words: all rows live, all sums 0.
+    /// Begins words that are packed from several columns: all rows live, all sums 0.
     pub(super) fn clear_sums(&mut self, len: usize) {
         self.live(len);
         grown(&mut self.sums, len).fill(0);
     }
 
-    /// Words, live flags, sums and validity flags of a packing step.
+    /// Words, live flags, sums and validity flags, for adding one column to the packed words.
     pub(super) fn packing(&mut self, len: usize) -> (&mut [u64], &mut [bool], &mut [u64], &mut [bool]) {
         (grown(&mut self.words, len), &mut self.live[..len], &mut self.sums[..len], grown(&mut self.valid, len))
     }
@@ -102,7 +106,7 @@ impl Stage {
         &self.words[..self.len]
     }
 
-    /// Short byte keys of the rows that are left.
+    /// Byte keys, as numbers, of the rows that are left.
     pub(super) fn wide(&self) -> &[u128] {
         &self.wide[..self.len]
     }
@@ -111,29 +115,29 @@ impl Stage {
         &mut self.words[..self.len]
     }
 
-    /// Rows that are left, their hashes, and room for the table's candidates.
+    /// Rows that are left, their hashes, and room for candidates.
     pub(super) fn table(&mut self) -> (&[u32], &[u64], &mut Candidates) {
         (&self.rows[..self.len], &self.words[..self.len], &mut self.candidates)
     }
 
-    /// The same with the short byte keys.
+    /// Rows that are left, their hashes, their byte keys as numbers, and room for candidates.
     #[allow(clippy::type_complexity)]
     pub(super) fn wide_table(&mut self) -> (&[u32], &[u64], &[u128], &mut Candidates) {
         (&self.rows[..self.len], &self.words[..self.len], &self.wide[..self.len], &mut self.candidates)
     }
 
-    /// Room for `len` rows, their hashes and short keys.
+    /// Room for `len` rows, their hashes, and their byte keys as numbers.
     #[inline(always)]
     pub(super) fn room(&mut self, len: usize) -> (&mut [u32], &mut [u64], &mut [u128]) {
         (grown(&mut self.rows, len), grown(&mut self.words, len), grown(&mut self.wide, len))
     }
 
-    /// Keeps the first `len` rows that were written to the [`room`](Self::room).
+    /// Keeps the first `len` of the rows that were written to [`room`](Self::room).
     pub(super) fn keep(&mut self, len: usize) {
         self.len = len;
     }
 
-    /// Hashes the rows that are left.
+    /// Replaces the words by the hashes of the rows that are left.
     #[inline(always)]
     pub(super) fn hash_live(&mut self, hash: impl Fn(u32) -> u64) {
         for (word, &row) in self.words[..self.len].iter_mut().zip(&self.rows[..self.len]) {

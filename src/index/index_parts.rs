@@ -1,42 +1,43 @@
-//! An index and its groups as the numbers and buffers that a file holds, and back.
+//! An index and its groups as numbers and buffers, the form in which files hold them; and the way back.
 //!
-//! A file may hold anything. Whatever is restored from it is used in safe code, or in code that checks it first: a number
-//! out of range is found here where the file is verified, else by the check of the access.
+//! A file may hold anything. What is restored from it is only used by safe code, or by code that checks it first. A number that
+//! is out of range is found here where the file is verified, and otherwise by the bounds check of the access.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 use arrow_schema::DataType;
 
 use super::byte_column::is_bytes;
-use super::bytes::{BytesIndex, Shape, Tables};
-use super::dense::DenseIndex;
-use super::hashed::HashedIndex;
+use super::bytes_index::{BytesIndex, Shape, Tables};
+use super::dense_index::DenseIndex;
+use super::fixed_width::{Digit, Words, is_integer_like, is_word};
+use super::frozen_table::{FrozenTable, WINDOW};
+use super::hashed_index::HashedIndex;
+use super::key_chunk::KeyChunk;
 use super::key_index::Kind;
 use super::ranked_bits::RankedBits;
-use super::rows::{Encoder, Keys, RowsIndex};
-use super::stage::Stage;
-use super::table::{Table, WINDOW};
-use super::words::{Digit, Words, is_integer_like, is_word};
-use super::{IndexKind, KeyIndex, NONE, RowGroups};
+use super::rows_index::{Encoder, Keys, RowsIndex};
+use super::{IndexKind, KeyIndex, KeyRows, NONE};
+use crate::cancel::Cancel;
 use crate::columns::Column;
 use crate::error::{Error, Result};
 
-/// A buffer of an index or of its groups; the numbers are those of the file format.
+/// A buffer of an index or of its groups. The numbers are part of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Of a hash table: `u64` each.
+    /// The directory of a hash table: `u64` values.
     Directory = 16,
-    /// Of a hash table: `u32` each.
+    /// The tuples of a hash table: `u32` values.
     Tuples = 17,
-    /// Of a perfect hash: `u64` each.
+    /// The bitmap of a dense index: `u64` values.
     Bits = 18,
-    /// Where each encoded key begins, and the end: `u64` each.
+    /// The start of each encoded key, and the end of the last: `u64` values.
     KeyOffsets = 19,
-    /// Encoded keys.
+    /// The encoded keys, one after the other.
     KeyBytes = 20,
-    /// Of groups of several rows: `u32` each.
+    /// The offsets of groups: `u32` values.
     GroupOffsets = 21,
-    /// Rows of groups: `u32` each.
+    /// The rows of groups: `u32` values.
     GroupRows = 22,
 }
 
@@ -52,32 +53,32 @@ impl Part {
     ];
 }
 
-/// What a file holds of an index and its groups.
+/// An index and its groups as a file holds them.
 #[derive(Debug)]
 pub(crate) struct StoredIndex {
     pub(crate) kind: IndexKind,
     pub(crate) num_keys: usize,
     pub(crate) null_group: u32,
-    /// 0 identity, 1 unique, 2 runs, 3 offsets and rows.
+    /// The variant of [`KeyRows`]: 0 `Identity`, 1 `Unique`, 2 `Runs`, 3 `Csr`.
     pub(crate) groups: u8,
-    /// What else the kind needs, in its order.
+    /// Further numbers of the index, which and in which order depends on its kind.
     pub(crate) numbers: Vec<u64>,
     pub(crate) parts: Vec<(Part, Buffer)>,
 }
 
-/// The build that an index is of.
+/// What restoring an index has to know of its build.
 pub(crate) struct Indexed<'a> {
-    /// Types of the keys as they are indexed.
+    /// The types in which the keys are indexed.
     pub(crate) types: &'a [DataType],
     pub(crate) nulls_equal: &'a [bool],
     pub(crate) rows: usize,
-    /// The only key column as it is indexed, for an index that reads it.
+    /// The only key column in the type in which it is indexed, for an index that compares keys there.
     pub(crate) column: Column,
 }
 
 impl StoredIndex {
-    /// The parts of an index; they share its buffers.
-    pub(crate) fn of(index: &KeyIndex, groups: &RowGroups) -> Self {
+    /// Takes an index and its groups apart. The parts share its buffers.
+    pub(crate) fn of(index: &KeyIndex, groups: &KeyRows) -> Self {
         let mut parts = Vec::new();
         let mut table = |directory: &ScalarBuffer<u64>, tuples: &ScalarBuffer<u32>| {
             parts.push((Part::Directory, directory.inner().clone()));
@@ -98,10 +99,10 @@ impl StoredIndex {
             Kind::Bytes(bytes) => {
                 numbers.extend([bytes.seed, bytes.collide, bytes.shape.min as u64, bytes.shape.max as u64]);
                 match &bytes.table {
-                    Tables::Hashes(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Two(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Three(Table { directory, tuples, .. }) => table(directory, tuples),
-                    Tables::Four(Table { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Hashes(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Two(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Three(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
+                    Tables::Four(FrozenTable { directory, tuples, .. }) => table(directory, tuples),
                 }
             }
             Kind::Rows(rows) => {
@@ -112,16 +113,16 @@ impl StoredIndex {
             }
         }
         let groups = match groups {
-            RowGroups::Identity => 0,
-            RowGroups::Unique { rows } => {
+            KeyRows::Identity => 0,
+            KeyRows::Unique { rows } => {
                 parts.push((Part::GroupRows, rows.inner().clone()));
                 1
             }
-            RowGroups::Runs { offsets } => {
+            KeyRows::Runs { offsets } => {
                 parts.push((Part::GroupOffsets, offsets.inner().clone()));
                 2
             }
-            RowGroups::Csr { offsets, rows } => {
+            KeyRows::Csr { offsets, rows } => {
                 parts.push((Part::GroupOffsets, offsets.inner().clone()));
                 parts.push((Part::GroupRows, rows.inner().clone()));
                 3
@@ -131,21 +132,21 @@ impl StoredIndex {
         Self { kind, num_keys, null_group, groups, numbers, parts }
     }
 
-    /// The index over the same buffers, and its groups. With `verify` every offset, group id and row number is checked;
-    /// without, the lengths alone.
+    /// The index and its groups over the same buffers. `verify` is the cancel signal of checking every offset, group id and row
+    /// number; without it, only the lengths of the buffers are checked.
     ///
     /// # Errors
-    /// [`Error::Execution`] for parts that do not make an index of such a build.
-    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: bool) -> Result<(KeyIndex, RowGroups)> {
+    /// [`Error::Execution`] where the parts cannot be an index of such a build, [`Error::Cancelled`].
+    pub(crate) fn restore(&self, of: &Indexed<'_>, verify: Option<&Cancel>) -> Result<(KeyIndex, KeyRows)> {
         let groups = self.restore_groups(of.rows)?;
-        if verify {
-            check_groups(&groups, self.num_keys, of.rows)?;
+        if let Some(cancel) = verify {
+            check_groups(&groups, self.num_keys, of.rows, cancel)?;
         }
         let (kind, num_keys, null_group) = (self.restore_kind(of, &groups, verify)?, self.num_keys, self.null_group);
         Ok((KeyIndex { kind, num_keys, null_group }, groups))
     }
 
-    fn restore_kind(&self, of: &Indexed<'_>, groups: &RowGroups, verify: bool) -> Result<Kind> {
+    fn restore_kind(&self, of: &Indexed<'_>, groups: &KeyRows, verify: Option<&Cancel>) -> Result<Kind> {
         let single = of.types.len() == 1;
         let has_null_group = self.null_group != NONE;
         let in_table = self.num_keys.checked_sub(usize::from(has_null_group)).ok_or_else(|| damaged("no keys"))?;
@@ -165,8 +166,8 @@ impl StoredIndex {
                 if has_null_group && self.null_group as usize != in_table {
                     return Err(damaged("a null group that is not the last"));
                 }
-                if verify {
-                    check_ranks(&bits, in_table)?;
+                if let Some(cancel) = verify {
+                    check_ranks(&bits, in_table, cancel)?;
                 }
                 Kind::Dense(DenseIndex { words, min, span, bits: RankedBits(bits) })
             }
@@ -197,8 +198,8 @@ impl StoredIndex {
                 if has_null_group || keys.offsets.len() != self.num_keys + 1 {
                     return Err(damaged("encoded keys of another number"));
                 }
-                if verify {
-                    check_offsets(&keys.offsets, keys.data.len(), false)?;
+                if let Some(cancel) = verify {
+                    check_offsets(&keys.offsets, keys.data.len(), false, cancel)?;
                 }
                 let encoder = Encoder::of_types(of.types.iter(), of.nulls_equal)?;
                 let table = self.table(collide, in_table, verify)?;
@@ -211,31 +212,32 @@ impl StoredIndex {
         }
     }
 
-    fn restore_groups(&self, rows: usize) -> Result<RowGroups> {
+    fn restore_groups(&self, rows: usize) -> Result<KeyRows> {
         let per_key = |rows: ScalarBuffer<u32>, more: usize| match rows.len() == self.num_keys + more {
             true => Ok(rows),
             false => Err(damaged("groups of another number")),
         };
         Ok(match self.groups {
-            0 if self.num_keys <= rows => RowGroups::Identity,
-            1 => RowGroups::Unique { rows: per_key(self.part(Part::GroupRows)?, 0)? },
-            2 => RowGroups::Runs { offsets: per_key(self.part(Part::GroupOffsets)?, 1)? },
+            0 if self.num_keys <= rows => KeyRows::Identity,
+            1 => KeyRows::Unique { rows: per_key(self.part(Part::GroupRows)?, 0)? },
+            2 => KeyRows::Runs { offsets: per_key(self.part(Part::GroupOffsets)?, 1)? },
             3 => {
                 let offsets = per_key(self.part(Part::GroupOffsets)?, 1)?;
-                RowGroups::Csr { offsets, rows: self.part(Part::GroupRows)? }
+                KeyRows::Csr { offsets, rows: self.part(Part::GroupRows)? }
             }
             _ => return Err(damaged("groups of an unknown form")),
         })
     }
 
-    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: bool) -> Result<Table<L>> {
-        let table = Table::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
+    fn table<const L: usize>(&self, collide: u64, keys: usize, verify: Option<&Cancel>) -> Result<FrozenTable<L>> {
+        let table =
+            FrozenTable::<L> { directory: self.part(Part::Directory)?, tuples: self.part(Part::Tuples)?, collide };
         let tuples = keys.checked_add(WINDOW - 1).and_then(|tuples| tuples.checked_mul(L + 1));
         if table.directory.len() < 2 || tuples != Some(table.tuples.len()) {
             return Err(damaged("a hash table of another size"));
         }
-        if verify {
-            check_table(&table, keys, self.num_keys)?;
+        if let Some(cancel) = verify {
+            check_table(&table, keys, self.num_keys, cancel)?;
         }
         Ok(table)
     }
@@ -253,7 +255,7 @@ impl StoredIndex {
 }
 
 impl KeyIndex {
-    /// The build's key column, for an index that reads it.
+    /// The key column of the build, for an index that compares keys there.
     pub(crate) fn key_column(&self) -> Option<&Column> {
         match &self.kind {
             Kind::Bytes(bytes) => bytes.column.as_ref(),
@@ -261,22 +263,18 @@ impl KeyIndex {
         }
     }
 
-    /// Compares a few stored keys with what this version makes of them: an encoding that changed shows here. `key` gives
-    /// the key columns of one row.
+    /// Encodes a few keys anew and compares them with those that are stored, to notice where another version encodes them
+    /// differently. `key` returns the key columns of one row.
     ///
     /// # Errors
-    /// [`Error::Execution`] for a key that is encoded otherwise.
-    pub(crate) fn check_encoding(
-        &self,
-        groups: &RowGroups,
-        key: impl Fn(usize) -> Result<Vec<ArrayRef>>,
-    ) -> Result<()> {
+    /// [`Error::Execution`] for a key that is encoded differently.
+    pub(crate) fn check_encoding(&self, groups: &KeyRows, key: impl Fn(usize) -> Result<Vec<ArrayRef>>) -> Result<()> {
         const SAMPLES: usize = 8;
         let Kind::Rows(RowsIndex { encoder, keys, .. }) = &self.kind else { return Ok(()) };
-        let mut stage = Stage::default();
+        let mut chunk = KeyChunk::default();
         for group in (0..self.num_keys).step_by((self.num_keys / SAMPLES).max(1)) {
             let row = groups.first_row(group as u32) as usize;
-            let encoded = encoder.encode(&key(row)?, 0, 1, &mut stage)?;
+            let encoded = encoder.encode(&key(row)?, 0, 1, &mut chunk)?;
             if encoded.key(0) != keys.value(group as u32) {
                 return Err(damaged("its keys are encoded as this version does not; prepare and save the build again"));
             }
@@ -286,7 +284,7 @@ impl KeyIndex {
 }
 
 fn damaged(what: &str) -> Error {
-    Error::Execution(format!("the index: {what}"))
+    Error::Damaged(format!("the index: {what}"))
 }
 
 fn write_words(words: &Words, numbers: &mut Vec<u64>) {
@@ -311,66 +309,98 @@ fn read_words(types: &[DataType], next: &mut impl FnMut() -> Result<u64>) -> Res
     Ok(Words::Packed(types.iter().map(|_| digit()).collect::<Result<_>>()?))
 }
 
-/// Bits whose running ranks are right, `members` in all.
-fn check_ranks(words: &[u64], members: usize) -> Result<()> {
-    let mut rank = 0u64;
-    let mut right = true;
-    for word in words {
-        right &= word >> 32 == rank;
-        rank += u64::from((*word as u32).count_ones());
+/// Entries that are checked between two looks at the cancel signal.
+const PIECE: usize = 1 << 18;
+
+/// Whether `holds` says so of every piece of `values`: so many whole entries of `width` values each, and `overlap` values of
+/// the next piece. A piece has no early end, so that its loop has no branches.
+fn all_pieces<T>(
+    values: &[T],
+    (width, overlap): (usize, usize),
+    cancel: &Cancel,
+    mut holds: impl FnMut(&[T]) -> bool,
+) -> Result<bool> {
+    let piece = PIECE * width;
+    for start in (0..values.len()).step_by(piece) {
+        cancel.check()?;
+        if !holds(&values[start..values.len().min(start + piece + overlap)]) {
+            return Ok(false);
+        }
     }
+    Ok(true)
+}
+
+/// Bits whose running ranks are right, `members` in all.
+fn check_ranks(words: &[u64], members: usize, cancel: &Cancel) -> Result<()> {
+    let mut rank = 0u64;
+    let right = all_pieces(words, (1, 0), cancel, |words| {
+        words.iter().fold(true, |right, word| {
+            let expected = rank;
+            rank += u64::from((*word as u32).count_ones());
+            right & (word >> 32 == expected)
+        })
+    })?;
     if right && rank == members as u64 { Ok(()) } else { Err(damaged("a rank of its bitmap is wrong")) }
 }
 
+/// Whether each of `numbers` stands to the next one as `in_order` says.
+fn all_in_order<T>(numbers: &[T], cancel: &Cancel, in_order: impl Fn(&T, &T) -> bool) -> Result<bool> {
+    all_pieces(numbers, (1, 1), cancel, |numbers| {
+        numbers.windows(2).fold(true, |all, pair| all & in_order(&pair[0], &pair[1]))
+    })
+}
+
 /// Offsets that begin at 0, ascend (strictly, where nothing is empty) and end at `end`.
-fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool) -> Result<()> {
+fn check_offsets<T: ArrowNativeType + Ord>(offsets: &[T], end: usize, strictly: bool, cancel: &Cancel) -> Result<()> {
     let ends = offsets.first().map(|first| first.as_usize()) == Some(0)
         && offsets.last().map(|last| last.as_usize()) == Some(end);
-    // No early end, so that the loop has no branches.
-    let ascending = offsets
-        .windows(2)
-        .fold(true, |ascending, pair| ascending & (if strictly { pair[0] < pair[1] } else { pair[0] <= pair[1] }));
+    let ascending = all_in_order(offsets, cancel, |a, b| if strictly { a < b } else { a <= b })?;
     if ends && ascending { Ok(()) } else { Err(damaged("an offset is out of order or out of range")) }
 }
 
-fn check_groups(groups: &RowGroups, keys: usize, rows: usize) -> Result<()> {
-    let below = |numbers: &[u32], end: usize| match numbers.iter().fold(0, |most, &row| most.max(row)) {
-        most if (most as usize) < end || numbers.is_empty() => Ok(()),
-        _ => Err(damaged("a row number is out of range")),
+fn check_groups(groups: &KeyRows, keys: usize, rows: usize, cancel: &Cancel) -> Result<()> {
+    let below = |numbers: &[u32], end: usize| {
+        let most = |numbers: &[u32]| numbers.iter().fold(0, |most, &row| most.max(row));
+        match all_pieces(numbers, (1, 0), cancel, |numbers| (most(numbers) as usize) < end)? {
+            true => Ok(()),
+            false => Err(damaged("a row number is out of range")),
+        }
     };
     match groups {
-        RowGroups::Identity => Ok(()),
-        RowGroups::Unique { rows: first } => below(first, rows),
-        RowGroups::Runs { offsets } => {
+        KeyRows::Identity => Ok(()),
+        KeyRows::Unique { rows: first } => below(first, rows),
+        KeyRows::Runs { offsets } => {
             let begins = offsets.first().map_or(0, |first| first.as_usize());
-            let ascending = offsets.windows(2).fold(true, |ascending, pair| ascending & (pair[0] < pair[1]));
+            let ascending = all_in_order(offsets, cancel, |a, b| a < b)?;
             let end = offsets.last().map_or(0, |last| last.as_usize());
             match ascending && begins <= end && end <= rows {
                 true => Ok(()),
                 false => Err(damaged("an offset is out of order or out of range")),
             }
         }
-        RowGroups::Csr { offsets, rows: all } => {
-            check_offsets(offsets, all.len(), true)?;
+        KeyRows::Csr { offsets, rows: all } => {
+            check_offsets(offsets, all.len(), true, cancel)?;
             debug_assert_eq!(offsets.len(), keys + 1);
             below(all, rows)
         }
     }
 }
 
-fn check_table<const L: usize>(table: &Table<L>, in_table: usize, keys: usize) -> Result<()> {
+fn check_table<const L: usize>(table: &FrozenTable<L>, in_table: usize, keys: usize, cancel: &Cancel) -> Result<()> {
     let ends = &table.directory;
-    let in_order = ends.windows(2).fold(true, |in_order, pair| {
+    let in_order = all_in_order(ends, cancel, |&before, &bucket| {
         // A bucket without tuples has no tag: the window of one behind the last tuple would end outside.
-        let (start, end, tag) = (pair[0] as u32, pair[1] as u32, pair[1] >> 32);
-        in_order & (start < end || start == end && tag == 0)
-    });
+        let (start, end, tag) = (before as u32, bucket as u32, bucket >> 32);
+        start < end || start == end && tag == 0
+    })?;
     let (first, last) = (ends.first().map_or(1, |end| *end as u32), ends.last().map_or(0, |end| *end as u32));
     if !in_order || first != 0 || last as usize != in_table {
         return Err(damaged("a bucket of its hash table is out of range"));
     }
     let (tuples, window) = table.tuples.split_at(in_table * (L + 1));
-    let groups = tuples.chunks_exact(L + 1).fold(true, |below, tuple| below & ((tuple[L] as usize) < keys));
+    let groups = all_pieces(tuples, (L + 1, 0), cancel, |tuples| {
+        tuples.chunks_exact(L + 1).fold(true, |below, tuple| below & ((tuple[L] as usize) < keys))
+    })?;
     let past = window.chunks_exact(L + 1).all(|tuple| tuple[L] == NONE);
     if groups && past { Ok(()) } else { Err(damaged("a group of its hash table is out of range")) }
 }

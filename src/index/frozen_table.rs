@@ -1,52 +1,58 @@
-//! The frozen hash table: tuples sorted by bucket, and a directory of buckets.
+//! The hash table of a finished build, which never changes: tuples of key and group id sorted by bucket, and a directory of
+//! the buckets.
 //!
-//! A directory entry holds where its bucket's tuples end and a Bloom tag of their hashes, so that most absent keys are
-//! told from the directory alone. Tuples hold key and group id side by side. The number of buckets is any multiple of
-//! the number of partitions (multiply-shift instead of powers of two), so memory follows the number of distinct keys.
+//! A directory entry holds the end of its bucket's tuples and a tag, a small Bloom filter of their hashes. Most keys that are
+//! not in the table are recognised by the tag, without a look at any tuple. A hash is mapped to a bucket by multiplication, so
+//! the number of buckets need not be a power of two (it is a multiple of the number of partitions), and memory is proportional
+//! to the number of distinct keys.
 
 use std::cmp::Ordering;
 use std::hint::{black_box, select_unpredictable};
 
 use arrow_buffer::ScalarBuffer;
 
+use super::allocate::{admitted, held, release, with_capacity};
+use super::avx512::Avx512;
 use super::hash::{self, scale};
-use super::scratch::{admitted, held, release, with_capacity};
-use super::stage::{Candidates, Stage};
-use super::{IndexContext, NONE, steps};
+use super::key_chunk::{Candidates, KeyChunk};
+use super::{IndexContext, NONE, step_counter};
 use crate::error::Result;
 
-/// Tuples of a bucket that are compared without a look at the bucket's length.
+/// The first tuples of a bucket, which are compared whatever the length of the bucket.
 pub(super) const WINDOW: usize = 4;
 
-/// Longest bucket that is searched one tuple after the other.
+/// Buckets up to this length are searched from front to back, longer ones by bisection.
 pub(super) const LONG: usize = 32;
 
-/// At most one entry of this many may be suspected of having the same key as another: about 1% are without reason.
+/// Building stops where more than one entry in this many may have the key of another entry. Without any equal keys it is about
+/// one in a hundred.
 const SUSPECTS: usize = 16;
 
-/// A table whose keys are `L` lanes of 32 bits. A tuple is the key's lanes and the group id.
+/// A table whose keys are `L` lanes of 32 bits each. A tuple is the lanes of a key, then its group id.
 #[derive(Debug)]
-pub(super) struct Table<const L: usize> {
-    /// The first entry is 0; entry `b + 1` is the end of bucket `b` and, in its upper half, the bucket's tag.
+pub(super) struct FrozenTable<const L: usize> {
+    /// One entry more than buckets. The lower half of entry `b + 1` is the end of bucket `b`, the upper half its tag; entry 0
+    /// is 0, the start of the first bucket.
     pub(super) directory: ScalarBuffer<u64>,
     pub(super) tuples: ScalarBuffer<u32>,
     pub(super) collide: u64,
 }
 
-/// Position of a hash in its stage, within a [`candidate`].
+/// The bits of a [`candidate`] that hold the position of its hash in the chunk.
 pub(super) const POSITION: u64 = LONGER - 1;
 
 /// Set in a [`candidate`] whose bucket has more tuples than a window.
 pub(super) const LONGER: u64 = 1 << 31;
 
-/// A key that may be in the table, as one word: the first tuple of its bucket in the upper half.
+/// A probe row whose bucket may hold its key, as one word: the first tuple of the bucket in the upper half, the position of the
+/// row in its chunk in the lower half.
 #[inline(always)]
 fn candidate(position: usize, start: u32, end: u32) -> u64 {
     let longer = if end.wrapping_sub(start) as usize > WINDOW { LONGER } else { 0 };
     u64::from(start) << 32 | longer | position as u64
 }
 
-/// Two of 32 bits, taken from hash bits that no directory of less than 2^32 buckets uses up.
+/// The tag of a hash: two of the 32 upper bits, chosen by bits of the hash that hardly influence its bucket.
 #[inline(always)]
 fn tag(hash: u64) -> u64 {
     1 << (32 | (hash >> 27 & 31)) | 1 << (32 | (hash >> 22 & 31))
@@ -59,24 +65,25 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
     (std::array::from_fn(|lane| tuple[lane]), tuple[L])
 }
 
-/// What a table is made of. Partition `p` holds the hashes whose upper bits are `p`.
+/// The keys that a table is made of, in partitions: partition `p` holds the hashes whose upper bits are `p`.
 pub(super) trait Entries<const L: usize> {
     /// A power of two.
     fn partitions(&self) -> usize;
     fn len(&self) -> usize;
     /// Whether no two entries have the same key.
     fn are_distinct(&self) -> bool;
-    /// Calls `each` with the hashes of partition `p` until it says to stop; answers whether it never did.
+    /// Calls `each` with the hashes of partition `p` until it returns false. Returns whether it never did.
     fn hashes(&self, p: usize, each: impl FnMut(u64) -> bool) -> Result<bool>;
     /// Calls `each` with hash, lanes and row of the entries of partition `p`, as often as [`hashes`](Self::hashes) does.
     fn tuples(&self, p: usize, each: impl FnMut(u64, [u32; L], u32)) -> Result<()>;
 }
 
-impl<const L: usize> Table<L> {
-    /// Makes the table of `entries`; `group` gives the group of a row. With `accept_long` the entries of each partition are
-    /// sorted, and buckets may be longer than [`LONG`].
+impl<const L: usize> FrozenTable<L> {
+    /// Makes the table of `entries`; `group` maps a row to its group. With `accept_long`, buckets may be longer than [`LONG`]
+    /// and the entries of each partition have to be sorted by key.
     ///
-    /// Answers none where a bucket is longer, or where keys that were not known to be distinct seem to be equal.
+    /// Returns `None` where a bucket is too long, or where two entries that were not known to be distinct seem to have the same
+    /// key.
     pub(super) fn freeze(
         entries: &impl Entries<L>,
         group: impl Fn(u32) -> u32,
@@ -90,7 +97,7 @@ impl<const L: usize> Table<L> {
         let buckets = per_partition * partitions;
         let mut directory: Vec<u64> = admitted(context.retained, buckets + 1)?;
         let mut tuples: Vec<u32> = admitted(context.retained, (len + WINDOW - 1) * (L + 1))?;
-        // Buckets that may hold a key twice: the tag of an entry was in its bucket before.
+        // Buckets that may hold a key twice, because the bits of an entry's tag were set when it came.
         let most = if entries.are_distinct() { 0 } else { len / partitions / SUSPECTS + SUSPECTS };
         let mut suspects: Vec<u32> = with_capacity(context.scratch, most)?;
         let mut start = 0u32;
@@ -139,7 +146,7 @@ impl<const L: usize> Table<L> {
             }
         }
         release(context.scratch, suspects);
-        // The window of the last tuples ends in tuples of no group.
+        // The window of the last bucket reads past its end, into tuples of no group.
         tuples[len * (L + 1)..].fill(NONE);
         Ok(Some(Self { directory: directory.into(), tuples: tuples.into(), collide }))
     }
@@ -148,7 +155,7 @@ impl<const L: usize> Table<L> {
         held(&self.directory) + held(&self.tuples)
     }
 
-    /// First tuple and end of the bucket of `hash`, and whether its tag allows for `hash`.
+    /// Start and end of the bucket of `hash`, and whether its tag says that it may hold `hash`.
     #[inline(always)]
     fn bucket(directory: &[u64], hash: u64) -> (u32, u32, bool) {
         let bucket = scale(hash, directory.len() as u64 - 1);
@@ -156,19 +163,15 @@ impl<const L: usize> Table<L> {
         (before as u32, this as u32, this & tag(hash) == tag(hash))
     }
 
-    /// Writes a [`candidate`] for each of `hashes` whose bucket may hold it, and returns their number.
+    /// Writes a [`candidate`] for each of `hashes` that its bucket may hold, and returns their number.
     #[inline(always)]
-    fn candidates(&self, hashes: &[u64], is_wide: bool, candidates: &mut [u64]) -> usize {
-        steps::count(|| hashes.len());
+    fn candidates(&self, hashes: &[u64], avx512: Option<Avx512>, candidates: &mut [u64]) -> usize {
+        step_counter::count(|| hashes.len());
         let (directory, candidates): (&[u64], _) = (&self.directory, &mut candidates[..hashes.len()]);
-        #[cfg(target_arch = "x86_64")]
-        let (read, n) = match is_wide && self.collide == 0 {
-            // SAFETY: the processor has the features.
-            true => unsafe { super::avx512::candidates(directory, hashes, candidates) },
-            false => (0, 0),
+        let (read, n) = match avx512 {
+            Some(avx512) if self.collide == 0 => avx512.candidates(directory, hashes, candidates),
+            _ => (0, 0),
         };
-        #[cfg(not(target_arch = "x86_64"))]
-        let (read, n) = (0, 0);
         let found = &mut candidates[n..];
         n + match self.collide {
             0 => Self::plain_candidates(directory, &hashes[read..], read, |hash| hash, found),
@@ -176,7 +179,7 @@ impl<const L: usize> Table<L> {
         }
     }
 
-    /// Does the same one by one; the first of `hashes` is at position `first`.
+    /// Does the same one hash at a time. The first of `hashes` has position `first` in its chunk.
     #[inline(always)]
     fn plain_candidates(
         directory: &[u64],
@@ -195,12 +198,12 @@ impl<const L: usize> Table<L> {
         n
     }
 
-    /// Looks up a stage of keys. Writes for each that is found `row(i)` and its group, ascending in `i`, and returns their
-    /// number. `out` is as long as `hashes`.
+    /// Looks up a chunk of keys. Writes `row(i)` and the group of each key `i` that is found, ascending in `i`, and returns
+    /// their number. `out` is as long as `hashes`.
     ///
-    /// `compare(group, i)` orders the whole key of a group against that of probe `i` where the lanes of both are equal.
-    /// It is asked in long buckets only: where lanes are not the whole key, the caller checks every match itself and
-    /// turns to [`search`](Self::search) where it fails.
+    /// `compare(group, i)` orders the whole key of a group against key `i`, whose lanes are equal. It is called in long buckets
+    /// only. A caller whose lanes are not the whole key has to compare the whole key of every match, and to call
+    /// [`search`](Self::search) where it differs.
     #[inline(always)]
     pub(super) fn probe(
         &self,
@@ -211,18 +214,18 @@ impl<const L: usize> Table<L> {
         candidates: &mut Candidates,
         out: (&mut [u32], &mut [u32]),
     ) -> usize {
-        let is_wide = candidates.is_wide;
+        let avx512 = candidates.avx512;
         let candidates = candidates.room(hashes.len());
-        let n = self.candidates(hashes, is_wide, candidates);
+        let n = self.candidates(hashes, avx512, candidates);
         let (rows, groups) = (&mut out.0[..hashes.len()], &mut out.1[..hashes.len()]);
         let tuples: &[u32] = &self.tuples;
         let mut hits = 0;
         for &candidate in &candidates[..n] {
             let (i, start) = ((candidate & POSITION) as usize, (candidate >> 32) as usize);
             let key = key(i);
-            steps::count(|| WINDOW);
+            step_counter::count(|| WINDOW);
             let mut group = NONE;
-            // Tuples past the bucket's end cannot hold the whole key, so the window needs no end.
+            // Tuples of the next bucket cannot equal the key, so the window need not stop at the end of this one.
             for at in (0..WINDOW).rev() {
                 let (lanes, this) = tuple::<L>(tuples, start + at);
                 let differs = lanes.iter().zip(&key).fold(0, |differs, (a, b)| differs | (a ^ b));
@@ -238,18 +241,18 @@ impl<const L: usize> Table<L> {
         hits
     }
 
-    /// The group of one key, or `NONE`.
+    /// The group of one key, or [`NONE`].
     #[cold]
     pub(super) fn search(&self, hash: u64, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
         let (start, end, maybe) = Self::bucket(&self.directory, hash::collide(hash, self.collide));
-        steps::count(|| 1);
+        step_counter::count(|| 1);
         if maybe { self.search_range(start, end, key, compare) } else { NONE }
     }
 
     fn search_range(&self, mut start: u32, mut end: u32, key: [u32; L], compare: impl Fn(u32) -> Ordering) -> u32 {
         let order = |at: u32| {
             let (lanes, group) = tuple(&self.tuples, at as usize);
-            steps::count(|| 1);
+            step_counter::count(|| 1);
             (lanes.cmp(&key).then_with(|| compare(group)), group)
         };
         if (end - start) as usize <= LONG {
@@ -267,29 +270,29 @@ impl<const L: usize> Table<L> {
     }
 }
 
-impl Table<1> {
-    /// Looks up a stage of keys of which the table holds half the hash. `touch(group)` reads a byte of the key of a group;
-    /// `equal(group, row)` and `compare(group, row)` compare it with that of a probe row.
+impl FrozenTable<1> {
+    /// Looks up a chunk of keys in a table that holds half a hash of each key in place of the key. `touch(group)` reads a byte
+    /// of the key of a group; `equal(group, row)` and `compare(group, row)` compare the key of a group with that of a row.
     #[inline(always)]
     pub(super) fn probe_verified(
         &self,
-        stage: &mut Stage,
+        chunk: &mut KeyChunk,
         touch: impl Fn(u32) -> u8,
         equal: impl Fn(u32, u32) -> bool,
         compare: impl Fn(u32, u32) -> Ordering,
         (rows, groups): (&mut [u32], &mut [u32]),
     ) -> usize {
-        let (live_rows, hashes, candidates) = stage.table();
+        let (live_rows, hashes, candidates) = chunk.table();
         let lanes = |i: usize| [hashes[i] as u32];
         let order = |group, i: usize| compare(group, live_rows[i]);
         let found = self.probe(hashes, lanes, |i| i as u32, order, candidates, (rows, groups));
-        // All keys are asked for before the first is compared, so that their cache misses overlap.
+        // One byte of every key is read before the first key is compared, so that their cache misses overlap.
         black_box(groups[..found].iter().fold(0, |sum, &group| sum ^ touch(group)));
         let mut hits = 0;
         for at in 0..found {
             let (i, mut group) = (rows[at] as usize, groups[at]);
             let row = live_rows[i];
-            steps::count(|| 1);
+            step_counter::count(|| 1);
             if !equal(group, row) {
                 group = self.search(hashes[i], lanes(i), |group| compare(group, row));
             }

@@ -1,4 +1,5 @@
-//! Keys of any type and number: every key is encoded as one byte string (arrow-row), equal keys to equal strings.
+//! The index of keys of any type and number: arrow-row encodes the key columns of a row as one byte string, equal keys as equal
+//! strings. The distinct strings are stored one after the other; a hash table finds them by half of their hash.
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -13,36 +14,36 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
+use super::allocate::{admitted, bytes, held, release, scratch_size, with_capacity};
+use super::frozen_table::{FrozenTable, LONG};
 use super::hash::{self, SEEDS, scale, seed};
 use super::hash_build::{Built, build};
-use super::hits::ProbeStage;
+use super::hits::ProbeChunk;
+use super::key_chunk::KeyChunk;
 use super::partition::Source;
 use super::plain_rows::{EncodedKeys, PlainRows};
-use super::scratch::{admitted, bytes, held, release, scratch_size, with_capacity};
-use super::stage::Stage;
-use super::table::{LONG, Table};
-use super::{Hits, IndexContext, NONE, RowGroups, steps};
+use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 
-/// A table of encoded keys.
+/// A table of encoded keys, and the keys.
 #[derive(Debug)]
 pub(super) struct RowsIndex {
     pub(super) encoder: Encoder,
-    pub(super) table: Table<1>,
+    pub(super) table: FrozenTable<1>,
     pub(super) seed: u64,
     pub(super) collide: u64,
     pub(super) keys: Keys,
 }
 
-/// Encodes stages of rows.
+/// Encodes the key columns of a range of rows.
 #[derive(Debug)]
 pub(super) struct Encoder {
     converter: RowConverter,
     nulls_equal: Vec<bool>,
 }
 
-/// The type that a key column is encoded as: of a dictionary its values.
+/// The type in which a key column is encoded: for a dictionary, the type of its values.
 fn encoded_type(data_type: &DataType) -> &DataType {
     match data_type {
         DataType::Dictionary(_, values) => values,
@@ -60,15 +61,15 @@ impl Encoder {
         Ok(Self { converter: RowConverter::new(fields.collect())?, nulls_equal: nulls_equal.to_vec() })
     }
 
-    /// Encodes `start..start + len`, and keeps in `stage` the rows that no null drops.
+    /// Encodes rows `start..start + len`, and fills `chunk` with those that no null keeps from matching.
     pub(super) fn encode(
         &self,
         columns: &[ArrayRef],
         start: usize,
         len: usize,
-        stage: &mut Stage,
+        chunk: &mut KeyChunk,
     ) -> Result<EncodedKeys> {
-        let live = stage.live(len);
+        let live = chunk.live(len);
         let mut parts = Vec::with_capacity(columns.len());
         for (column, nulls_equal) in columns.iter().zip(&self.nulls_equal) {
             let part = column.slice(start, len);
@@ -77,8 +78,8 @@ impl Encoder {
             }
             parts.push(canonical(&part)?);
         }
-        stage.words(len);
-        stage.compact(start, len);
+        chunk.words(len);
+        chunk.compact(start, len);
         Ok(match PlainRows::encode(&parts) {
             Some(rows) => EncodedKeys::Plain(rows),
             None => EncodedKeys::Converted(self.converter.convert_columns(&parts)?),
@@ -101,7 +102,7 @@ fn has_floats(data_type: &DataType) -> bool {
     }
 }
 
-/// Dictionaries decoded, every NaN the same bits, and -0.0 as 0.0, on every level.
+/// `array` with dictionaries decoded, all NaN as the same bits, and -0.0 as 0.0, at every level of nesting.
 fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     let decoded;
     let array = match array.as_any_dictionary_opt() {
@@ -118,7 +119,7 @@ fn canonical(array: &ArrayRef) -> Result<ArrayRef> {
     if data.child_data().is_empty() {
         return Ok(make_array(canonical_data(&data)?));
     }
-    // A slice shows all values of its children; a copy has only its own.
+    // The children of a slice may hold the values of other rows too. A copy holds the values of its rows only.
     let mut copy = MutableArrayData::new(vec![&data], false, data.len());
     copy.try_extend(0, 0, data.len())?;
     Ok(make_array(canonical_data(&copy.freeze())?))
@@ -163,7 +164,7 @@ impl Keys {
     }
 }
 
-/// The distinct keys as the table's build sees them: each is a row.
+/// The distinct keys as the input of the hash table: key number `n` is row `n`.
 struct DistinctKeys<'a> {
     keys: &'a Keys,
     collide: u64,
@@ -174,18 +175,18 @@ impl Source<1> for DistinctKeys<'_> {
         true
     }
 
-    fn hash(&self, seed: u64, start: usize, len: usize, stage: &mut Stage) {
-        stage.words(len);
-        stage.all(start, len);
-        stage.hash_live(|row| hash::collide(hash::bytes(self.keys.value(row), seed), self.collide));
+    fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
+        chunk.words(len);
+        chunk.all(start, len);
+        chunk.hash_live(|row| hash::collide(hash::bytes(self.keys.value(row), seed), self.collide));
     }
 
     fn lanes(&self, hash: u64, _: u32) -> [u32; 1] {
         [hash as u32]
     }
 
-    fn lanes_in(&self, stage: &Stage, i: usize) -> [u32; 1] {
-        [stage.live_words()[i] as u32]
+    fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; 1] {
+        [chunk.live_words()[i] as u32]
     }
 
     fn compare(&self, a: u32, b: u32) -> Ordering {
@@ -193,11 +194,15 @@ impl Source<1> for DistinctKeys<'_> {
     }
 }
 
-/// Distinct keys while they are collected, in the order in which they first appear.
+/// The distinct keys while they are collected, in the order in which they first appear.
+///
+/// The slots are a hash table of our own and not hashbrown's, because their size is known before: 6 bytes per row. A table of
+/// hashbrown's needs up to 11.4 bytes per distinct key, and half as much again while it grows.
 struct Collected {
     offsets: Vec<u64>,
     data: Vec<u8>,
-    /// A hash table of group ids plus 1, or after floods of all seeds the group ids in the order of their keys.
+    /// With a seed, an open hash table of group ids plus 1 (0 is a free slot). Without one, the group ids in the order of their
+    /// keys.
     slots: Vec<u32>,
     seed: Option<u64>,
     collide: u64,
@@ -215,7 +220,7 @@ impl Collected {
         self.offsets.len() - 1
     }
 
-    /// Forgets all keys; `None` as seed keeps them sorted.
+    /// Removes all keys. Without a seed, keys will be found by bisection in place of hashing.
     fn restart(&mut self, seed: Option<u64>) {
         (self.seed, self.walked, self.looked_up) = (seed, 0, 0);
         self.offsets.truncate(1);
@@ -223,7 +228,7 @@ impl Collected {
         self.slots.fill(0);
     }
 
-    /// The group of `key`, added if it is new. `None` if the slots are flooded.
+    /// The group of `key`, which is added if it is new. `None` where too many hashes are alike.
     fn group(&mut self, key: &[u8], retained: &mut Reservation) -> Result<Option<u32>> {
         let new = self.len() as u32;
         let Some(seed) = self.seed else {
@@ -262,7 +267,7 @@ impl Collected {
     }
 }
 
-/// Makes room for `more`: old and new memory are admitted together.
+/// Makes room for `more` values. Where they have to move, old and new memory are admitted together.
 fn reserve<T: Copy>(values: &mut Vec<T>, more: usize, retained: &mut Reservation) -> Result<()> {
     if values.capacity() - values.len() < more {
         let capacity = (values.len() + more).max(values.capacity() / 2 * 3).max(64);
@@ -279,12 +284,12 @@ fn move_to<T: Copy>(values: &mut Vec<T>, capacity: usize, retained: &mut Reserva
 }
 
 impl RowsIndex {
-    /// Builds the index and answers it with the groups and the number of keys.
+    /// Builds the index. Returns it with the groups and the number of keys.
     pub(super) fn build(
         columns: &[ArrayRef],
         nulls_equal: &[bool],
         context: IndexContext<'_>,
-    ) -> Result<(Self, RowGroups, usize)> {
+    ) -> Result<(Self, KeyRows, usize)> {
         let rows = columns[0].len();
         let encoder = Encoder::new(columns, nulls_equal)?;
         let collide = context.config.collide;
@@ -299,11 +304,11 @@ impl RowsIndex {
             {
                 break;
             }
-            steps::count(|| keys.walked);
+            step_counter::count(|| keys.walked);
         }
-        steps::count(|| rows + keys.walked);
+        step_counter::count(|| rows + keys.walked);
         release(context.scratch, std::mem::take(&mut keys.slots));
-        let groups = RowGroups::from_group_of(&group_of, keys.len(), context.retained, context.cancel)?;
+        let groups = KeyRows::from_group_of(&group_of, keys.len(), context.retained, context.cancel)?;
         release(context.scratch, group_of);
         let Collected { mut offsets, mut data, .. } = keys;
         let exact = (offsets.len(), data.len());
@@ -321,7 +326,7 @@ impl RowsIndex {
 
     pub(super) fn probe(&self, columns: &[ArrayRef], start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let error = Cell::new(None);
-        hits.stages(start, len, &RowsProbe { index: self, columns, error: &error });
+        hits.probe_chunks(start, len, &RowsProbe { index: self, columns, error: &error });
         error.into_inner().map_or(Ok(()), Err)
     }
 }
@@ -332,11 +337,11 @@ struct RowsProbe<'a> {
     error: &'a Cell<Option<Error>>,
 }
 
-impl ProbeStage for RowsProbe<'_> {
+impl ProbeChunk for RowsProbe<'_> {
     #[inline(always)]
-    fn probe_stage(&self, start: usize, len: usize, stage: &mut Stage, out: (&mut [u32], &mut [u32])) -> usize {
+    fn probe_chunk(&self, start: usize, len: usize, chunk: &mut KeyChunk, out: (&mut [u32], &mut [u32])) -> usize {
         let RowsIndex { encoder, table, seed, collide, keys } = self.index;
-        let rows = match encoder.encode(self.columns, start, len, stage) {
+        let rows = match encoder.encode(self.columns, start, len, chunk) {
             Ok(rows) => rows,
             Err(error) => {
                 self.error.set(Some(error));
@@ -344,14 +349,14 @@ impl ProbeStage for RowsProbe<'_> {
             }
         };
         let key = |row: u32| rows.key(row as usize - start);
-        stage.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
+        chunk.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
         let touch = |group| keys.value(group).first().copied().unwrap_or(0);
         let equal = |group, row| keys.value(group) == key(row);
-        table.probe_verified(stage, touch, equal, |group, row| keys.value(group).cmp(key(row)), out)
+        table.probe_verified(chunk, touch, equal, |group, row| keys.value(group).cmp(key(row)), out)
     }
 }
 
-/// Collects all keys, and the group of each row. False if the slots are flooded.
+/// Collects all keys, and the group of each row. False where too many hashes are alike.
 fn collect(
     encoder: &Encoder,
     columns: &[ArrayRef],
@@ -361,21 +366,21 @@ fn collect(
     scratch: &mut Reservation,
     cancel: &crate::cancel::Cancel,
 ) -> Result<bool> {
-    let mut stage = Stage::default();
+    let mut chunk = KeyChunk::default();
     group_of.fill(NONE);
     let held = scratch.size();
-    for start in (0..group_of.len()).step_by(Stage::ROWS) {
+    for start in (0..group_of.len()).step_by(KeyChunk::ROWS) {
         cancel.check()?;
-        let len = Stage::ROWS.min(group_of.len() - start);
+        let len = KeyChunk::ROWS.min(group_of.len() - start);
         let mut estimate = scratch_size(len, columns.len(), false)? + bytes::<u64>(len)?;
         for column in columns {
-            // Strings are padded to blocks, at most 10 bytes for 1; what is estimated too low is corrected below.
+            // Strings are padded to blocks, which makes at most 10 bytes of 1. If the estimate is too low, it is corrected below.
             estimate += column.slice(start, len).to_data().get_slice_memory_size()?.saturating_mul(2) + 16 * len;
         }
         scratch.try_grow(estimate)?;
-        let rows = encoder.encode(columns, start, len, &mut stage)?;
+        let rows = encoder.encode(columns, start, len, &mut chunk)?;
         scratch.try_resize(held + estimate.max(rows.size()))?;
-        for &row in stage.live_rows() {
+        for &row in chunk.live_rows() {
             match keys.group(rows.key(row as usize - start), retained)? {
                 Some(group) => group_of[row as usize] = group,
                 None => {
