@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
 
 import pyarrow as pa
 from typing_extensions import Self
@@ -24,11 +24,31 @@ from prejoin.typing import (
 
 __version__: str
 
-_How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
-_LegHow: TypeAlias = Literal["inner", "left", "semi", "anti", "mark"]
+_OwnHow: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+_How: TypeAlias = (
+    _OwnHow
+    | Literal["outer", "full outer", "full_outer", "left outer", "left_outer", "right outer", "right_outer"]
+    | Literal[
+        "left semi", "left_semi", "left anti", "left_anti", "right semi", "right_semi", "right anti", "right_anti"
+    ]
+)
+_LegHow: TypeAlias = Literal[
+    "inner",
+    "left",
+    "left outer",
+    "left_outer",
+    "semi",
+    "left semi",
+    "left_semi",
+    "anti",
+    "left anti",
+    "left_anti",
+    "mark",
+]
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
 _Keep: TypeAlias = Literal["all", "first", "last"]
-_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1"]
+_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+_T = TypeVar("_T")
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -206,8 +226,9 @@ class PreparedBuild:
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
-    def get(self, key: Any, *, keep: _Keep = "all") -> dict[str, Any] | None:
-        """The row of one key as a dict of Python values, None where the key is absent.
+    @overload
+    def get(self, key: Any, default: None = None, *, keep: _Keep = "all") -> dict[str, Any] | None:
+        """The row of one key as a dict of Python values, `default` where the key is absent.
 
         key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
             type cannot hold is absent.
@@ -217,25 +238,63 @@ class PreparedBuild:
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.get(2), users.get(3)
-        ({'id': 2, 'name': 'bob'}, None)
+        >>> users.get(2), users.get(3), users[1], 3 in users
+        ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
         """
 
-    def lookup(self, keys: Keys, columns: Sequence[str] | None = None, *, keep: _Keep = "all") -> pa.RecordBatch:
-        """One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+    @overload
+    def get(self, key: Any, default: _T, *, keep: _Keep = "all") -> dict[str, Any] | _T: ...
+    def __getitem__(self, key: Any, /) -> dict[str, Any]:
+        """The row of one key as a dict, as of `get`; KeyError where the key is absent."""
+
+    def __contains__(self, key: Any, /) -> bool:
+        """Whether one key is in the build."""
+
+    def lookup(
+        self,
+        keys: Keys,
+        columns: Sequence[str] | None = None,
+        *,
+        default: Any = None,
+        keep: _Keep = "all",
+    ) -> pa.RecordBatch:
+        """One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
 
         keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
             mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
             their names.
         columns: names of build columns, all by default.
+        default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
+            that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
 
-        Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+        Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
+        for a build that repeats keys without `keep`.
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
         >>> users.lookup([2, 3], columns=["name"]).to_pylist()
         [{'name': 'bob'}, {'name': None}]
+        """
+
+    def map(self, keys: Keys, column: str, default: Any = None, *, keep: _Keep = "all") -> Any:
+        """The value of one column for each key, in order; null, or the default, where the key is absent.
+
+        A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
+        where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+
+        keys: as for `lookup`.
+        column: the name of a build column.
+        default: what stands where the key is absent. A null of a key that is in the build stays null.
+        keep: "first" or "last" row of a key, where some key has several.
+
+        Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
+        hold exactly, and for a build that repeats keys without `keep`.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+        ['bob', 'nobody', 'ada']
         """
 
     def contains(self, keys: Keys) -> pa.BooleanArray:
@@ -245,6 +304,41 @@ class PreparedBuild:
         """The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
 
         Their sum is the exact number of rows of an inner join, before anything of it is made.
+        """
+
+    def counts(self, *, limit: int | None = None) -> pa.Table:
+        """The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+
+        Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
+        a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+
+        limit: largest number of keys, all by default.
+
+        >>> import prejoin, pyarrow as pa
+        >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+        [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+        """
+
+    def join(
+        self,
+        probe: Rows,
+        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        how: _How = "inner",
+        *,
+        where: Expr | str | None = None,
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        suffix: str = "_right",
+        coalesce: bool | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        validate: _Validate | None = None,
+    ) -> Any:
+        """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+        [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
         """
 
     def probe_indices(
@@ -731,7 +825,7 @@ class HashJoin:
         build: ArrowSchemaExportable | Rows,
         probe: ArrowSchemaExportable | Rows,
         on: Key | Iterable[Key | tuple[Key, Key]],
-        how: _How = "inner",
+        how: _OwnHow = "inner",
         *,
         null_equal: bool | Sequence[bool] | None = None,
         where: Expr | str | None = None,
@@ -846,11 +940,11 @@ class HashJoin:
     @on.setter
     def on(self, on: Key | Iterable[Key | tuple[Key, Key]]) -> None: ...
     @property
-    def how(self) -> _How:
+    def how(self) -> _OwnHow:
         """The kind of the join."""
 
     @how.setter
-    def how(self, how: _How) -> None: ...
+    def how(self, how: _OwnHow) -> None: ...
     @property
     def null_equal(self) -> tuple[bool, ...]:
         """Whether null matches null, for each key."""
@@ -877,7 +971,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """_How partitions meet."""
+        """How partitions meet."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
@@ -948,6 +1042,7 @@ def join(
         where a list of build names asks for equality with each. The build columns named are the build's keys, in any
         order; several probe columns may meet one of them.
     how: which rows come out. left keeps probe rows, right keeps build rows.
+        Words of other libraries are taken too: outer, left_semi, right anti.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
         or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;

@@ -1,5 +1,6 @@
 //! Probing: keys of a probe batch in, pairs of rows, output batches out.
 
+mod counts;
 mod entries;
 mod key_reader;
 mod lookup;

@@ -55,8 +55,22 @@ impl Form {
     }
 }
 
-/// The join kind of a `how=` word.
+/// The join kind of a `how=` word; those that other libraries use are taken too.
 pub(crate) fn join_type(how: &str) -> Result<JoinType> {
+    own_join_type(match how {
+        "outer" | "full outer" | "full_outer" => "full",
+        "left outer" | "left_outer" => "left",
+        "right outer" | "right_outer" => "right",
+        "left semi" | "left_semi" => "semi",
+        "left anti" | "left_anti" => "anti",
+        "right semi" | "right_semi" => "build_semi",
+        "right anti" | "right_anti" => "build_anti",
+        own => own,
+    })
+}
+
+/// The join kind of a `how=` word of this package.
+pub(crate) fn own_join_type(how: &str) -> Result<JoinType> {
     Ok(match how {
         "inner" => JoinType::Inner,
         "left" => JoinType::ProbeOuter,
@@ -158,10 +172,10 @@ pub(crate) fn keep_of(keep: &str) -> PyResult<Keep> {
 /// `validate=`: how many rows of each side may share a key.
 pub(crate) fn validate_of(validate: Option<&str>) -> PyResult<Validate> {
     match validate {
-        None | Some("m:m") => Ok(Validate::ManyToMany),
-        Some("1:1") => Ok(Validate::OneToOne),
-        Some("1:m") => Ok(Validate::OneToMany),
-        Some("m:1") => Ok(Validate::ManyToOne),
+        None | Some("m:m" | "many_to_many") => Ok(Validate::ManyToMany),
+        Some("1:1" | "one_to_one") => Ok(Validate::OneToOne),
+        Some("1:m" | "one_to_many") => Ok(Validate::OneToMany),
+        Some("m:1" | "many_to_one") => Ok(Validate::ManyToOne),
         Some(other) => Err(plan(format!(
             "validate={other:?} is none of m:m, 1:1, 1:m, m:1 (the probe side first: m:1 is a build with one row per key)"
         ))),

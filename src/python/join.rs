@@ -41,6 +41,7 @@ use crate::run::{HashJoin, RunOptions};
 ///     where a list of build names asks for equality with each. The build columns named are the build's keys, in any
 ///     order; several probe columns may meet one of them.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
+///     Words of other libraries are taken too: outer, left_semi, right anti.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
 ///     or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;

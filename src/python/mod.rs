@@ -13,6 +13,7 @@ mod execution;
 mod interchange;
 mod join;
 mod lookup;
+mod map;
 mod read;
 mod report;
 mod shutdown;

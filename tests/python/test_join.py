@@ -412,6 +412,28 @@ def test_a_table_that_outgrows_a_chunk_comes_in_as_few_as_fit() -> None:
     assert [len(chunk) for chunk in joined["v"].chunks] == [1_200, 1_200]
 
 
+def test_words_of_other_libraries() -> None:
+    probe, build = pa.table({"k": [1, 2, 2]}), prejoin.prepare(pa.table({"k": [2, 3], "v": [4, 5]}), "k")
+    words = {
+        "full": ["outer", "full outer"],
+        "left": ["left outer"],
+        "right": ["right outer"],
+        "semi": ["left semi"],
+        "anti": ["left anti"],
+        "build_semi": ["right semi"],
+        "build_anti": ["right anti"],
+    }
+    for own, others in words.items():
+        for how in [*others, *(word.replace(" ", "_") for word in others)]:
+            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[arg-type]
+    assert prejoin.Leg(build, how="left_semi").how == "semi"
+    assert prejoin.Leg(build, validate="many_to_one").validate == "m:1"
+    for validate in ("one_to_one", "one_to_many"):
+        with pytest.raises(prejoin.ExecutionError):
+            prejoin.join(probe, build, validate=validate)  # type: ignore[arg-type]
+    assert prejoin.join(probe, build, validate="many_to_many").num_rows == 2
+
+
 @pytest.mark.parametrize(
     ("swap", "text"),
     [
