@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::cancel::Cancel;
-use crate::columns::{Selection, gather, in_column};
+use crate::columns::{Selection, Share, gather_shared, in_column};
 use crate::error::Result;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PreparedBuild;
@@ -28,13 +28,14 @@ impl PreparedBuild {
     /// # Errors
     /// [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if `pool` refuses.
     pub fn repeated_keys(&self, limit: Option<usize>, pool: &Arc<dyn Pool>, cancel: &Cancel) -> Result<RecordBatch> {
-        let (rows, counts) = self.guarded(|| self.repeated(limit, pool, cancel))?;
+        let mut reservation = Reservation::new(pool, "repeated keys");
+        let (rows, counts) = self.guarded(|| self.repeated(limit, &mut reservation, cancel))?;
         let mut fields = Vec::with_capacity(self.keys().len() + 1);
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.keys().len() + 1);
         let selection = Selection::try_new(&rows, self.num_rows())?;
         for &key in self.keys() {
             let field = &self.rows_schema().fields()[key];
-            let column = gather(self.column(key)?, selection);
+            let column = gather_shared(self.column(key)?, selection, Share::Never);
             columns.push(column.map_err(|error| in_column(error, field.name()))?);
             fields.push(Arc::clone(field));
         }
@@ -48,8 +49,13 @@ impl PreparedBuild {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
     }
 
-    /// The first row of each of these keys, and its number of rows.
-    fn repeated(&self, limit: Option<usize>, pool: &Arc<dyn Pool>, cancel: &Cancel) -> Result<(Vec<u32>, Vec<u32>)> {
+    /// The first row of each of these keys, and its number of rows; `reservation` is charged for what is held.
+    fn repeated(
+        &self,
+        limit: Option<usize>,
+        reservation: &mut Reservation,
+        cancel: &Cancel,
+    ) -> Result<(Vec<u32>, Vec<u32>)> {
         let (groups, keys) = (self.groups(), self.num_keys());
         if groups.is_unique() {
             return Ok(Default::default());
@@ -64,8 +70,8 @@ impl PreparedBuild {
         if kept == 0 {
             return Ok(Default::default());
         }
-        let mut reservation = Reservation::new(pool, "repeated keys");
-        reservation.try_grow((kept + 1) * size_of::<Repeated>())?;
+        // Beside the heap, the rows: the counts are part of the answer.
+        reservation.try_grow((kept + 1) * size_of::<Repeated>() + kept * size_of::<u32>())?;
         // The least of those that are kept is on top.
         let mut heap: BinaryHeap<Reverse<Repeated>> = BinaryHeap::with_capacity(kept + 1);
         for morsel in morsels() {

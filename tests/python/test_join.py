@@ -396,8 +396,9 @@ def test_a_table_is_answered_in_one_chunk() -> None:
     whole = pa.table({"k": [i % 12 for i in range(30_000)], "n": range(30_000)})
     due = [(k, n, str(k)) for k, n in zip(whole["k"].to_pylist(), range(30_000), strict=True) if k < 10]
     chunked = pa.concat_tables([whole.slice(0, 10), whole.slice(10, 20_000), whole.slice(20_010)])
+    choices: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"limit": 9_000}]
     for probe in (whole, chunked, chunked.to_batches(), pl.from_arrow(chunked), chunked.to_pandas()):
-        for options in ({}, {"batch_size": 7}, {"limit": 9_000}):
+        for options in choices:
             joined = prejoin.join(probe, build, **options)
             assert joined["s"].num_chunks == 1
             rows = list(zip(*(joined[name].to_pylist() for name in ("k", "n", "s")), strict=True))
@@ -430,7 +431,7 @@ def test_words_of_other_libraries() -> None:
     assert prejoin.Leg(build, validate="many_to_one").validate == "m:1"
     for validate in ("one_to_one", "one_to_many"):
         with pytest.raises(prejoin.ExecutionError):
-            prejoin.join(probe, build, validate=validate)  # type: ignore[arg-type]
+            prejoin.join(probe, build, validate=validate)
     assert prejoin.join(probe, build, validate="many_to_many").num_rows == 2
 
 

@@ -238,7 +238,7 @@ class Recorded(pl.LazyFrame):
 
     asked: list[str] = []  # noqa: RUF012
 
-    def select(self, columns: Any) -> Any:
+    def select(self, columns: Any) -> Any:  # type: ignore[override]
         self.asked.extend(columns)
         return super().select(columns)
 
