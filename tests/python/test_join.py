@@ -350,7 +350,7 @@ def test_keys_by_name_list_and_mapping() -> None:
         ({"limit": "1"}, TypeError, "limit is a whole number"),
         ({"batch_size": 0}, prejoin.PlanError, "batch_size is a number of rows of at least 1"),
         ({"batch_size": 1.5}, TypeError, "batch_size is a whole number"),
-        ({"how": "outer"}, prejoin.PlanError, "the kinds are inner, left"),
+        ({"how": "cross"}, prejoin.PlanError, "the kinds are inner, left"),
         ({"where": 1}, TypeError, "where is SQL text or a condition made with"),
         ({"where": prejoin.col("probe.zz") > 1}, prejoin.PlanError, "zz"),
         ({"on": ["k", "k"]}, prejoin.PlanError, "prepared on"),
