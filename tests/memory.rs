@@ -324,12 +324,16 @@ fn admission_covers_every_type() {
     let mut types = flat_types();
     types.extend([DataType::Int16, DataType::Utf8, DataType::Utf8View].iter().flat_map(nested_types));
     types.extend((0..150).map(|seed| any_type(&mut Rng(seed), 3)));
-    // Keys whose working memory is the largest part of what a small build takes, in many sizes.
+    // Byte keys, whose working memory is the largest part of what a small build takes.
+    let small = types.len();
     types.extend([DataType::FixedSizeBinary(3), DataType::FixedSizeBinary(16)].iter().cycle().take(100).cloned());
     for (seed, data_type) in types.into_iter().enumerate() {
         for as_key in [false, true] {
             let mut rng = Rng(seed as u64);
-            let sizes = [rng.below(3000), 1 + rng.below(500), rng.below(3), 1 + rng.below(3000)];
+            let sizes = match seed < small {
+                true => [rng.below(3000), 1 + rng.below(500), rng.below(3), 1 + rng.below(3000)],
+                false => [250 + rng.below(30); 4],
+            };
             let producer = Arc::new(());
             let start = held();
             let batches = sizes.map(|rows| {
@@ -353,7 +357,9 @@ fn admission_covers_every_type() {
             let case = format!("{data_type}, key {as_key}, {}", build.index_kind());
             // The general index charges its scratch after the fact.
             let whole = build.index_kind() != IndexKind::Rows;
-            assert!(!whole || growth <= admitted + metadata, "{case}: {growth} bytes allocated, {admitted} admitted");
+            // Small enough to see working memory of a chunk that is not admitted.
+            let slack = if seed < small { metadata } else { metadata / 4 };
+            assert!(!whole || growth <= admitted + slack, "{case}: {growth} bytes allocated, {admitted} admitted");
             assert_eq!(Arc::strong_count(&producer), 1, "{case}: inputs are kept");
             let own = RangeCounter::default().add_batch(build.rows().unwrap());
             let rest = build.reserved_bytes() - build.index().memory_size() - build.groups().memory_size();

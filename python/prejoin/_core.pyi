@@ -971,7 +971,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """How partitions meet."""
+        """How build and probe partitions meet."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...

@@ -1,5 +1,7 @@
 //! Columns of a schema by name, and the comparison of two schemas.
 
+use std::collections::HashMap;
+
 use arrow_schema::{Field, Schema};
 
 use crate::error::{Result, plan_err};
@@ -13,9 +15,54 @@ pub(crate) fn position(schema: &Schema, name: &str, side: &str) -> Result<usize>
     match (found.next(), found.next()) {
         (Some(position), None) => Ok(position),
         (Some(_), Some(_)) => {
-            plan_err!("the {side} side has more than one column {name:?}; name it by its position")
+            plan_err!(
+                "the {side} side has more than one column {name:?}; rename all but one, or use HashJoin, whose keys and \
+                 projection may be positions"
+            )
         }
         _ => plan_err!("the {side} side has no column {name:?}; its columns are {}", names(schema)),
+    }
+}
+
+/// [`position`] for many names of one schema.
+pub(crate) struct Positions<'a> {
+    schema: &'a Schema,
+    side: &'a str,
+    /// None for a name that several columns have.
+    by_name: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Positions<'a> {
+    pub(crate) fn new(schema: &'a Schema, side: &'a str) -> Self {
+        let mut by_name = HashMap::with_capacity(schema.fields().len());
+        for (position, field) in schema.fields().iter().enumerate() {
+            by_name.entry(field.name().as_str()).and_modify(|known| *known = None).or_insert(Some(position));
+        }
+        Self { schema, side, by_name }
+    }
+
+    /// Number of columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.schema.fields().len()
+    }
+
+    /// The name of a column, where there is one of this position and no other of this name.
+    pub(crate) fn unique_name(&self, position: usize) -> Option<&'a str> {
+        let name = self.schema.fields().get(position)?.name();
+        self.by_name.get(name.as_str()).and_then(|unique| unique.map(|_| name.as_str()))
+    }
+
+    /// True where one column or several have this name.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<usize> {
+        match self.by_name.get(name) {
+            Some(&Some(position)) => Ok(position),
+            // It says what is wrong.
+            _ => position(self.schema, name, self.side),
+        }
     }
 }
 

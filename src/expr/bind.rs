@@ -1,5 +1,7 @@
 //! Binding an expression to two schemas: names become positions, types are checked, and each operation is fixed.
 
+use std::collections::HashMap;
+
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::{DataType, SchemaRef};
 
@@ -13,7 +15,7 @@ use super::literal::Literal;
 use super::position::located;
 use super::predicate::{Predicate, Step};
 use super::tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
-use crate::columns::{names, position};
+use crate::columns::{Positions, names};
 use crate::error::{Error, Result, internal_err, plan_err};
 
 impl Expr {
@@ -36,7 +38,8 @@ impl Expr {
     /// supported for the types of its operands, if a condition is not Boolean, and if the tree is deeper than
     /// [`MAX_DEPTH`].
     pub fn bind(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<Predicate> {
-        let sides = Sides { build, probe };
+        let (build_names, probe_names) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
+        let sides = Sides { build, probe, build_names, probe_names };
         self.bind_with(&mut |column| sides.find(column))
     }
 
@@ -48,7 +51,8 @@ impl Expr {
                 "the condition has {depth} levels, at most {MAX_DEPTH} are supported; nest it less deeply"
             );
         }
-        let mut binder = Binder { find, columns: Vec::new(), types: Vec::new(), steps: Vec::new() };
+        let mut binder =
+            Binder { find, columns: Vec::new(), index_of: HashMap::new(), types: Vec::new(), steps: Vec::new() };
         binder.bind(self)?;
         let Binder { steps, columns, types, .. } = binder;
         Ok(Predicate { expr: self.clone(), steps, columns, types })
@@ -93,11 +97,15 @@ pub(crate) type Find<'a> = dyn FnMut(&ColumnRef) -> Result<(Side, usize, DataTyp
 struct Sides<'a> {
     build: &'a SchemaRef,
     probe: &'a SchemaRef,
+    build_names: Positions<'a>,
+    probe_names: Positions<'a>,
 }
 
 struct Binder<'a, 'b> {
     find: &'a mut Find<'b>,
     columns: Vec<(Side, usize)>,
+    /// Where each of `columns` is.
+    index_of: HashMap<(Side, usize), usize>,
     types: Vec<DataType>,
     steps: Vec<Step>,
 }
@@ -353,7 +361,7 @@ impl Binder<'_, '_> {
     fn column<'e>(&mut self, column: &ColumnRef) -> Result<Operand<'e>> {
         let (side, position, data_type) = (self.find)(column)?;
         let wanted = (side, position);
-        let index = self.columns.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+        let index = *self.index_of.entry(wanted).or_insert_with(|| {
             self.columns.push(wanted);
             self.types.push(data_type.clone());
             self.columns.len() - 1
@@ -370,7 +378,7 @@ impl Sides<'_> {
         };
         let schema = self.schema(side);
         let position = match &column.id {
-            ColumnId::Name(name) => position(schema, name, &side.to_string())?,
+            ColumnId::Name(name) => self.names(side).get(name)?,
             ColumnId::Position(position) if *position < schema.fields().len() => *position,
             ColumnId::Position(position) => {
                 return plan_err!(
@@ -387,11 +395,14 @@ impl Sides<'_> {
         if side == Side::Build { self.build } else { self.probe }
     }
 
+    fn names(&self, side: Side) -> &Positions<'_> {
+        if side == Side::Build { &self.build_names } else { &self.probe_names }
+    }
+
     /// The only side that has a column of this name.
     fn side_of(&self, id: &ColumnId) -> Result<Side> {
         let ColumnId::Name(name) = id else { return plan_err!("a column by position needs its side, build or probe") };
-        let has = |schema: &SchemaRef| schema.fields().iter().any(|field| field.name() == name);
-        match (has(self.build), has(self.probe)) {
+        match (self.build_names.contains(name), self.probe_names.contains(name)) {
             (true, false) => Ok(Side::Build),
             (false, true) => Ok(Side::Probe),
             (true, true) => {

@@ -56,6 +56,7 @@ mod bind;
 mod cast;
 mod compare;
 mod constant;
+mod construct;
 mod display;
 mod in_list;
 mod kind;

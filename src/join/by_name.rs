@@ -1,14 +1,14 @@
 //! Planning a join with a prepared build by the names of columns: which columns are keys, how the output columns are named,
 //! and which probe columns are read at all.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use arrow_schema::SchemaRef;
 
 use super::join_type::JoinType;
 use super::spec::JoinSpec;
 use super::validate::Validate;
-use crate::columns::{names, position};
+use crate::columns::{Positions, names, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::prepare::PreparedBuild;
@@ -77,7 +77,7 @@ pub(crate) fn plan_by_name(
     if let Some(select) = &options.select {
         (projection, out) = select_columns(select, join_type, (&projection, &out), schema, probe)?;
     }
-    check_names(&out, options, schema, probe)?;
+    check_names((&projection, &out), options, schema, probe)?;
 
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let read = columns_read(options, &pairs, &projection, schema, probe)?;
@@ -162,12 +162,26 @@ fn all_columns(
 }
 
 /// Refuses two output columns of one name, unless it is the probe side that repeats the name.
-fn check_names(out: &[String], options: &JoinOptions, build: &SchemaRef, probe: &SchemaRef) -> Result<()> {
+fn check_names(
+    (projection, out): (&[usize], &[String]),
+    options: &JoinOptions,
+    build: &SchemaRef,
+    probe: &SchemaRef,
+) -> Result<()> {
     let probe_part = if options.join_type.has_probe_columns() { probe.fields().len() } else { 0 };
     let mut seen = HashSet::new();
     for (i, name) in out.iter().enumerate() {
         if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
+            // The build side itself repeats the name.
+            let repeated = projection.get(i).filter(|&&p| p < build.fields().len()).is_some_and(|&p| {
+                let of_build = build.field(p).name();
+                build.fields().iter().filter(|field| field.name() == of_build).count() > 1
+            });
             let advice = match options.join_type {
+                _ if repeated && options.select.is_none() => {
+                    "the build side has it twice; choose other columns by select=, or use HashJoin, which gives both, and \
+                     whose projection may be positions"
+                }
                 _ if options.select.is_some() => "rename one by select={new name: name}",
                 JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
                 _ => "choose another suffix=, or columns by select=",
@@ -257,23 +271,28 @@ fn select_columns(
     build: &SchemaRef,
     probe: &SchemaRef,
 ) -> Result<(Vec<usize>, Vec<String>)> {
+    let (of_build, of_probe) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
+    // None for a name that several columns of the output have.
+    let mut of_output: HashMap<&str, Option<usize>> = HashMap::with_capacity(out.len());
+    for (name, &position) in out.iter().zip(projection) {
+        of_output.entry(name).and_modify(|known| *known = None).or_insert(Some(position));
+    }
     let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
-        let mut found = out.iter().zip(projection).filter(|(other, _)| *other == name).map(|(_, &position)| position);
-        let (position, own) = match (found.next(), found.next(), name.split_once('.')) {
-            (Some(position), None, _) => (position, name.as_str()),
-            (Some(_), Some(_), _) => {
+        let (position, own) = match (of_output.get(name.as_str()), name.split_once('.')) {
+            (Some(&Some(position)), _) => (position, name.as_str()),
+            (Some(None), _) => {
                 return plan_err!(
                     "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
                 );
             }
-            (None, _, Some((side @ ("build" | "probe"), _)))
+            (None, Some((side @ ("build" | "probe"), _)))
                 if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
             {
                 return plan_err!("select names {name:?}, a {} join gives no {side} columns", how.how());
             }
-            (None, _, Some(("build", own))) => (position(build, own, "build")?, own),
-            (None, _, Some(("probe", own))) => (build.fields().len() + position(probe, own, "probe")?, own),
-            (None, _, _) => {
+            (None, Some(("build", own))) => (of_build.get(own)?, own),
+            (None, Some(("probe", own))) => (build.fields().len() + of_probe.get(own)?, own),
+            (None, _) => {
                 let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
                 return plan_err!(
                     "select names {name:?}, which the output does not have; it has {}, and \"probe.x\" and \"build.x\" \

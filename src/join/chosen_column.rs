@@ -2,7 +2,7 @@
 
 use arrow_schema::SchemaRef;
 
-use crate::columns::{names, position};
+use crate::columns::{Positions, names, position};
 use crate::error::{Result, plan_err};
 use crate::expr::{ColumnId, ColumnRef, Expr, Side};
 
@@ -110,13 +110,13 @@ impl From<usize> for ProjectedColumn {
 
 impl ProjectedColumn {
     /// Position in (build columns, probe columns, mark).
-    pub(super) fn resolve(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<usize> {
-        let builds = build.fields().len();
+    pub(super) fn resolve(&self, build: &Positions<'_>, probe: &Positions<'_>) -> Result<usize> {
+        let builds = build.columns();
         Ok(match self {
             ProjectedColumn::Position(position) => *position,
-            ProjectedColumn::Build(name) => position(build, name, "build")?,
-            ProjectedColumn::Probe(name) => builds + position(probe, name, "probe")?,
-            ProjectedColumn::Mark => builds + probe.fields().len(),
+            ProjectedColumn::Build(name) => build.get(name)?,
+            ProjectedColumn::Probe(name) => builds + probe.get(name)?,
+            ProjectedColumn::Mark => builds + probe.columns(),
         })
     }
 }

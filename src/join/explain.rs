@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use super::declared::{Declared, Sides};
 use super::spec::JoinSpec;
 use super::validate::Validate;
-use crate::columns::position;
+use crate::columns::Positions;
 use crate::expr::{ColumnId, ColumnRef, Side};
 use crate::prepare::NullEquality;
 
@@ -53,8 +53,9 @@ pub(crate) fn explain(
 }
 
 fn options(spec: &JoinSpec) -> Vec<String> {
-    let build_column = |i| column(Side::Build, spec.build_schema(), i);
-    let probe_column = |i| column(Side::Probe, spec.probe_schema(), i);
+    let (build, probe) = (Positions::new(spec.build_schema(), "build"), Positions::new(spec.probe_schema(), "probe"));
+    let build_column = |i| column(Side::Build, &build, i);
+    let probe_column = |i| column(Side::Probe, &probe, i);
     let pair = |(b, p): (usize, usize)| format!("({}, {})", build_column(b), probe_column(p));
     let mut options = vec![
         format!("mode={}", spec.mode),
@@ -90,10 +91,9 @@ fn options(spec: &JoinSpec) -> Vec<String> {
 }
 
 /// A column by name, or by position where its name is not unique.
-fn column(side: Side, schema: &SchemaRef, i: usize) -> String {
-    let name = schema.fields().get(i).map(|field| field.name());
-    let id = match name.filter(|name| position(schema, name, "").is_ok()) {
-        Some(name) => ColumnId::Name(name.clone()),
+fn column(side: Side, columns: &Positions<'_>, i: usize) -> String {
+    let id = match columns.unique_name(i) {
+        Some(name) => ColumnId::Name(name.to_owned()),
         None => ColumnId::Position(i),
     };
     ColumnRef { side: Some(side), id, at: None }.to_string()

@@ -1,5 +1,6 @@
 //! The output columns of a join, and what each is copied from.
 
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl OutputColumn {
 }
 
 /// What an output column of rows that were found by probing is made from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum ColumnOrigin {
     /// Copied from the build side.
     Build(usize),
@@ -195,8 +196,12 @@ fn origins(
         OutputColumn::Mark => ColumnOrigin::Mark,
     };
     let direct: Vec<ColumnOrigin> = columns.iter().map(|&column| origin(column)).collect();
-    let earlier = |i: usize| direct[..i].iter().position(|&earlier| earlier == direct[i]).map(ColumnOrigin::Output);
-    (0..direct.len()).map(|i| earlier(i).unwrap_or(direct[i])).collect()
+    let mut first = HashMap::with_capacity(direct.len());
+    let of = |(i, origin): (usize, ColumnOrigin)| match *first.entry(origin).or_insert(i) {
+        earlier if earlier < i => ColumnOrigin::Output(earlier),
+        _ => origin,
+    };
+    direct.into_iter().enumerate().map(of).collect()
 }
 
 /// True where matching keys of both sides are the same bits: they have one type, whose equality is equality of bits.

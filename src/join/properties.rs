@@ -1,5 +1,7 @@
 //! What is known of a join's output before it runs.
 
+use std::collections::{BTreeMap, HashMap};
+
 use arrow_schema::SchemaRef;
 
 use super::declared::{Declared, Sides};
@@ -83,8 +85,10 @@ pub(crate) fn properties(spec: &JoinSpec, output: &Output, sides: Sides<'_>) -> 
         OutputColumn::Mark => None,
     };
     let outputs: Vec<Option<usize>> = output.columns.iter().map(class).collect();
-    let group = |class: usize| (0..outputs.len()).filter(|&i| outputs[i] == Some(class)).collect::<Vec<_>>();
-    let equal_columns = (0..columns).map(group).filter(|group| group.len() > 1).collect();
+    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (i, class) in outputs.iter().enumerate() {
+        class.iter().for_each(|class| groups.entry(*class).or_default().push(i));
+    }
 
     let declared: Vec<usize> = match spec.join_type {
         // Unmatched build rows come last, beside nulls.
@@ -98,9 +102,14 @@ pub(crate) fn properties(spec: &JoinSpec, output: &Output, sides: Sides<'_>) -> 
         JoinType::BuildSemi | JoinType::BuildAnti => sides.build.ordering.clone(),
         _ => sides.probe.ordering.iter().map(|&column| builds + column).collect(),
     };
-    let itself = |column: usize| output.columns.iter().position(|out| out.position(builds, columns - builds) == column);
-    let given = |column: usize| outputs.iter().position(|&class| class == Some(classes[column]));
+    let mut outputs_of = HashMap::new();
+    for (i, out) in output.columns.iter().enumerate() {
+        outputs_of.entry(out.position(builds, columns - builds)).or_insert(i);
+    }
+    let itself = |column: usize| outputs_of.get(&column).copied();
+    let given = |column: usize| groups.get(&classes[column]).map(|group| group[0]);
     let ordering = declared.into_iter().map_while(|column| itself(column).or_else(|| given(column))).collect();
+    let equal_columns = groups.into_values().filter(|group| group.len() > 1).collect();
     Ok(Properties { ordering, equal_columns, partitions: sides.probe.partitions })
 }
 

@@ -6,7 +6,7 @@ use super::chosen_column::{JoinKey, ProjectedColumn};
 use super::join_type::{JoinType, PartitionMode};
 use super::output::Output;
 use super::validate::Validate;
-use crate::columns::{comparable, names};
+use crate::columns::{Positions, comparable, names};
 use crate::error::{Result, plan_err};
 use crate::expr::{ColumnId, Expr, Predicate, Side};
 use crate::prepare::{BuildSpec, NullEquality, PreparedBuild, check_equality};
@@ -210,12 +210,19 @@ impl JoinSpec {
     /// [`Error::Plan`](crate::Error::Plan) for names that do not exist; whether the join type gives the columns is checked
     /// by execution.
     pub fn set_projection(&mut self, projection: Option<Vec<ProjectedColumn>>) -> Result<()> {
+        let (build, probe) = self.positions();
         let resolve = |columns: &Vec<ProjectedColumn>| {
-            columns.iter().map(|column| column.resolve(&self.build, &self.probe)).collect::<Result<Vec<usize>>>()
+            columns.iter().map(|column| column.resolve(&build, &probe)).collect::<Result<Vec<usize>>>()
         };
-        self.projection = projection.as_ref().map(resolve).transpose()?;
+        let positions = projection.as_ref().map(resolve).transpose()?;
+        self.projection = positions;
         self.chosen_projection = projection.unwrap_or_default();
         Ok(())
+    }
+
+    /// The columns of both sides by name.
+    fn positions(&self) -> (Positions<'_>, Positions<'_>) {
+        (Positions::new(&self.build, "build"), Positions::new(&self.probe, "probe"))
     }
 
     /// The key pairs as they were chosen; by position where `on` was changed since.
@@ -236,10 +243,11 @@ impl JoinSpec {
     /// The output columns as they were chosen; by position where `projection` was changed since.
     pub(super) fn chosen_projection(&self) -> Option<Vec<ProjectedColumn>> {
         let positions = self.projection.as_ref()?;
+        let (build, probe) = self.positions();
         let chosen = |(i, &position): (usize, &usize)| match self.chosen_projection.get(i) {
             Some(column)
                 if self.chosen_projection.len() == positions.len()
-                    && column.resolve(&self.build, &self.probe).is_ok_and(|now| now == position) =>
+                    && column.resolve(&build, &probe).is_ok_and(|now| now == position) =>
             {
                 column.clone()
             }

@@ -32,6 +32,20 @@ pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, ret
     }
 }
 
+/// The ranges in order, those that overlap as one: parts of one allocation.
+fn whole(extents: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut sorted = extents.to_vec();
+    sorted.sort_unstable_by_key(|extent| extent.start);
+    let mut whole: Vec<Range<usize>> = Vec::with_capacity(sorted.len());
+    for extent in sorted {
+        match whole.last_mut().filter(|last| extent.start < last.end) {
+            Some(last) => last.end = last.end.max(extent.end),
+            None => whole.push(extent),
+        }
+    }
+    whole
+}
+
 /// True where `batch` shows under half of an allocation of more than 64 KiB, so that a copy is the smaller thing to
 /// keep.
 ///
@@ -39,11 +53,13 @@ pub fn settle_copy(reservation: &mut Reservation, input: usize, copy: usize, ret
 pub(crate) fn wastes_memory(batch: &RecordBatch, extents: &[Range<usize>]) -> Result<bool> {
     // Start of the allocation -> (its bytes, those shown); columns may share one.
     let mut allocations: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+    let extents = whole(extents);
     for column in batch.columns() {
         visit(&column.to_data(), &mut |part| {
             let CopyPart::Buffer(buffer, bytes) = part else { return Ok(()) };
             let address = buffer.as_ptr() as usize;
-            let (start, size) = match extents.iter().find(|extent| extent.contains(&address)) {
+            let before = extents.partition_point(|extent| extent.start <= address);
+            let (start, size) = match extents[..before].last().filter(|extent| extent.contains(&address)) {
                 Some(extent) => (extent.start, extent.len()),
                 None => (buffer.data_ptr().as_ptr() as usize, buffer.capacity()),
             };

@@ -2,7 +2,7 @@
 
 use arrow_schema::{Field, SchemaRef};
 
-use crate::columns::{has_equality, names, position};
+use crate::columns::{Positions, has_equality, names};
 use crate::error::{Result, plan_err};
 
 /// Whether two nulls of a key column match.
@@ -66,7 +66,9 @@ impl BuildSpec {
     /// # Errors
     /// As [`try_new`](Self::try_new), and [`Error::Plan`](crate::Error::Plan) for a name that no column or more than one has.
     pub fn by_name<S: AsRef<str>>(schema: SchemaRef, keys: &[S], null_equality: NullEquality) -> Result<Self> {
-        Self::by_name_each(schema, keys, vec![null_equality; keys.len()])
+        let positions = positions(&schema, keys)?;
+        let null_equality = vec![null_equality; positions.len()];
+        Self::try_new(schema, positions, null_equality)
     }
 
     /// Like [`try_new`](Self::try_new) with key columns by name.
@@ -78,8 +80,7 @@ impl BuildSpec {
         keys: &[S],
         null_equality: Vec<NullEquality>,
     ) -> Result<Self> {
-        let positions =
-            keys.iter().map(|name| position(&schema, name.as_ref(), "build")).collect::<Result<Vec<_>>>()?;
+        let positions = positions(&schema, keys)?;
         Self::try_new(schema, positions, null_equality)
     }
 
@@ -97,6 +98,11 @@ impl BuildSpec {
     pub fn null_equality(&self) -> &[NullEquality] {
         &self.null_equality
     }
+}
+
+fn positions<S: AsRef<str>>(schema: &SchemaRef, keys: &[S]) -> Result<Vec<usize>> {
+    let columns = Positions::new(schema, "build");
+    keys.iter().map(|name| columns.get(name.as_ref())).collect()
 }
 
 /// Checks that a key column has a type with an equality.

@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use super::errors::{plan, type_error};
 use super::interchange::{is_a, type_name};
-use crate::columns::{names, position};
+use crate::columns::{Positions, names};
 use crate::error::{Result, plan_err};
 use crate::join::{JoinType, Validate};
 use crate::prepare::{Keep, NullEquality};
@@ -186,11 +186,12 @@ pub(crate) fn null_equalities(given: Option<&Bound<'_, PyAny>>, keys: usize) -> 
 
 /// Columns of one schema: a name or position, or a sequence of them.
 pub(crate) fn names_or_positions(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<Vec<usize>> {
+    let positions = Positions::new(schema, "");
     if given.is_instance_of::<PyString>() {
-        return Ok(vec![column(name, given, schema)?]);
+        return Ok(vec![column(name, given, schema, &positions)?]);
     }
     let refused = |_| type_error(format!("{name} lists column names or positions, {} was given", type_name(given)));
-    given.try_iter().map_err(refused)?.map(|item| column(name, &item?, schema)).collect()
+    given.try_iter().map_err(refused)?.map(|item| column(name, &item?, schema, &positions)).collect()
 }
 
 /// Pairs of columns of one schema, each a name or position.
@@ -203,16 +204,18 @@ pub(crate) fn pairs_of_columns(
     if given.is_instance_of::<PyString>() {
         return Err(refused());
     }
+    let positions = Positions::new(schema, "");
+    let column = |given: &Bound<'_, PyAny>| column(name, given, schema, &positions);
     let pair = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<(usize, usize)> {
         let (a, b) = pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| refused())?;
-        Ok((column(name, &a, schema)?, column(name, &b, schema)?))
+        Ok((column(&a)?, column(&b)?))
     };
     given.try_iter().map_err(|_| refused())?.map(pair).collect()
 }
 
-fn column(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<usize> {
+fn column(name: &str, given: &Bound<'_, PyAny>, schema: &SchemaRef, positions: &Positions<'_>) -> PyResult<usize> {
     if let Ok(column) = given.extract::<String>() {
-        return position(schema, &column, "").map_err(|_| {
+        return positions.get(&column).map_err(|_| {
             plan(format!(
                 "{name} names column {column:?}, of which there is not one; the columns are {}",
                 names(schema)

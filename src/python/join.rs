@@ -123,8 +123,9 @@ pub(super) fn join<'py>(
             Form::Batch => {
                 let batch = c_batch(probe)?;
                 let attached = attach(py, prepared, &options, batch.schema())?;
-                let batch = batch.import(attached.columns.as_deref(), None)?;
-                let joined = detach_if_long(py, batch.num_rows(), || attached.run(batch))?;
+                let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
+                let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
+                let joined = detach_if_long(py, work, run)?;
                 attached.schema.batch(py, &joined)
             }
             form => {

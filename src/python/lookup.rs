@@ -20,7 +20,7 @@ use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
 use crate::cancel::Cancel;
-use crate::columns::{names, position};
+use crate::columns::{Positions, names};
 use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
@@ -73,7 +73,8 @@ impl LookupCache {
         let positions = match &columns {
             None => (0..build.schema().fields().len()).collect(),
             Some(names) => {
-                names.iter().map(|name| position(build.schema(), name, "build")).collect::<Result<Vec<_>, _>>()?
+                let positions = Positions::new(build.schema(), "build");
+                names.iter().map(|name| positions.get(name)).collect::<Result<Vec<_>, _>>()?
             }
         };
         let lookup = Lookup::try_new(Arc::clone(build), &positions)?;
@@ -112,7 +113,7 @@ pub(super) fn lookup<'py>(
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
 ) -> PyResult<Bound<'py, PyAny>> {
-    rows(given, build, cache, columns_of(build, columns)?, default, keep)
+    rows(given, build, cache, columns_of(columns)?, default, keep)
 }
 
 /// One value per key, in the kind of the keys.
@@ -219,8 +220,9 @@ pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny
 
 fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {
     let schema = build.rows_schema().clone();
+    let positions = Positions::new(&schema, "build");
     for field in schema.fields() {
-        position(&schema, field.name(), "build").map_err(|_| {
+        positions.get(field.name()).map_err(|_| {
             plan(format!("a dict has each name once, the columns of the build are {}; use lookup", names(&schema)))
         })?;
     }
@@ -228,7 +230,7 @@ fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> 
     let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?)?;
     let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
     let reader = |(column, field): (usize, &Arc<Field>)| {
-        let at = by_pyarrow.iter().position(|&other| other == column);
+        let at = by_pyarrow.binary_search(&column).ok();
         let array = at.map(|at| rows.call_method1(intern!(py, "column"), (at,))).transpose()?;
         Ok(Reader { name: PyString::intern(py, field.name()).unbind(), column, array: array.map(Bound::unbind) })
     };

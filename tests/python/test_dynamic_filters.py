@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -138,3 +139,29 @@ def test_waiting_in_an_event_loop() -> None:
     join.execute()
     asyncio.run(give_up())
     assert join.execute().read_all().num_rows == 5
+
+
+def test_a_task_that_waits_for_ever_is_collected_with_its_filter() -> None:
+    """The filter wakes the task, whose frame holds the filter; nobody else can complete it."""
+    loop = asyncio.new_event_loop()
+    filter = prejoin.DynamicFilter(pa.schema([("k", pa.int64())]), "k")
+
+    class Mark:
+        pass
+
+    async def wait(filter: prejoin.DynamicFilter, mark: Mark) -> None:
+        await filter
+        assert mark
+
+    mark = Mark()
+    gone = weakref.ref(mark)
+    waiting = wait(filter, mark)
+    task = loop.create_task(waiting)
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.set_exception_handler(lambda *_: None)
+    assert not task.done()
+    del filter, mark, waiting, task
+    gc.collect()
+    assert gone() is None
+    loop.close()

@@ -447,3 +447,32 @@ def test_sides_that_are_swapped_or_not_prepared_are_named(swap: Any, text: str) 
     rows = pa.table({"k": [1]})
     with pytest.raises((TypeError, prejoin.PlanError), match=text):
         prejoin.join(*swap(rows, prejoin.prepare(rows, "k")))
+
+
+def test_errors_on_repeated_names_say_what_helps() -> None:
+    """And what they say works: other names, other columns, positions of a HashJoin."""
+    rows = pa.record_batch([pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])], names=["k", "v", "v"])
+    probe = pa.record_batch({"k": [2]})
+    build = prejoin.prepare(rows, "k")
+    for suffix in ("_right", "_other"):
+        with pytest.raises(prejoin.PlanError, match=r'two columns "v"; the build side has it twice; .* HashJoin'):
+            prejoin.join(probe, build, suffix=suffix)
+    assert prejoin.join(probe, build, select=["k"]).to_pydict() == {"k": [2]}
+    for projection in ([1], [2]):
+        join = prejoin.HashJoin(rows.schema, probe.schema, on="k", projection=projection).with_prepared_build(build)
+        assert join(probe).to_pydict() == {"v": [2 + 2 * projection[0]]}
+    both = prejoin.HashJoin(rows.schema, probe.schema, on="k").with_prepared_build(build)(probe)
+    assert [column.to_pylist() for column in both.columns] == [[2], [4], [6], [2]]
+    names = r'more than one column "v"; rename all but one, or use HashJoin, whose keys and projection may be positions'
+    for call in (
+        lambda: prejoin.join(probe, build, select=["build.v"]),
+        lambda: build.lookup([1], columns=["v"]),
+        lambda: prejoin.prepare(rows, "v"),
+        lambda: prejoin.join(rows, prejoin.prepare(pa.table({"v": [3]}), "v")),
+    ):
+        with pytest.raises(prejoin.PlanError, match=names):
+            call()
+    renamed = prejoin.prepare(rows.rename_columns(["k", "v", "w"]), "k")
+    assert prejoin.join(probe, renamed, select=["w"]).to_pydict() == {"w": [6]}
+    keyed = prejoin.HashJoin(rows.schema, probe.schema, on=[(2, 0)])
+    assert keyed.prepare_build(rows).bounds == [(pa.scalar(5), pa.scalar(6))]

@@ -169,6 +169,47 @@ def test_keys_in_many_forms(form: Callable[[pa.Array], Any]) -> None:
     assert build.contains(keys).to_pylist() == [True, False, True]
 
 
+def chunks() -> dict[str, Callable[[list[bytes | None]], pa.Array]]:
+    """Makers of one chunk. pyarrow's `combine_chunks` refuses these, in part because of the empty chunk."""
+
+    def dictionary(values: list[bytes | None]) -> pa.Array:
+        numbers = pa.array(range(len(values)), pa.int8())
+        return pa.DictionaryArray.from_arrays(numbers, pa.array(values, pa.binary(2)))
+
+    def sliced(values: list[bytes | None]) -> pa.Array:
+        # No bytes lie before the offset where there are no rows.
+        if not values:
+            bits, data = (pa.py_buffer(b"\xff\xff"), pa.py_buffer(b""))
+            return pa.Array.from_buffers(pa.binary(2), 0, [bits, data], -1, 9)
+        return pa.array([b"no", *values], pa.binary(2))[1:]
+
+    def runs(values: list[bytes | None]) -> pa.Array:
+        return pa.RunEndEncodedArray.from_arrays(
+            pa.array(range(1, len(values) + 1), pa.int16()), pa.array(values, pa.binary(2))
+        )
+
+    return {
+        "plain": lambda values: pa.array(values, pa.binary(2)),
+        "dictionary": dictionary,
+        "sliced": sliced,
+        "runs": runs,
+    }
+
+
+@pytest.mark.parametrize("kind", chunks())
+def test_keys_in_chunks(kind: str) -> None:
+    values: list[bytes | None] = [b"aa", b"zz", None, b"bb", b"aa"]
+    column = pa.chunked_array([chunks()[kind](part) for part in (values[:2], [], values[2:4], values[4:])])
+    build = prejoin.prepare(pa.table({"id": pa.array([b"aa", b"bb"], pa.binary(2)), "v": [1, 2]}), "id")
+    two = prejoin.prepare(build.to_table(), ["id", "v"])
+    for keys in (column, {"id": column}, pa.table({"id": column}), pa.table({"id": column}).to_reader()):
+        assert build.contains(keys).to_pylist() == [True, False, False, True, True]
+    assert two.contains(pa.table({"id": column, "v": [1] * 5})).to_pylist() == [True, False, False, False, True]
+    if kind != "runs":
+        written = "build.id IN (X'6161', X'7A7A', NULL, X'6262', X'6161')"
+        assert repr(prejoin.col("build.id").is_in(column)) == written
+
+
 def test_several_keys_in_many_forms() -> None:
     build = prejoin.prepare(pa.table({"a": [1, 1, 2], "b": ["x", "y", "x"], "v": [10, 20, 30]}), ["b", "a"])
     rows = [("y", 1), ("y", 2)]
@@ -474,3 +515,118 @@ def test_keys_of_pandas_numpy_and_streams_of_arrays() -> None:
     index = pd.MultiIndex.from_tuples([(2, "y"), (1, "z")], names=["a", "b"])
     for keys in (records, index, index.set_names([None, None])):
         assert two.lookup(keys)["v"].to_pylist() == [2, None], type(keys)
+
+
+DAY = dt.datetime(2024, 1, 1)
+
+
+def as_objects(values: list[Any]) -> Any:
+    """A numpy array of one dimension, whatever the values are."""
+    array = np.empty(len(values), dtype=object)
+    for at, value in enumerate(values):
+        array[at] = value
+    return array
+
+
+NULLS = {
+    "int": prejoin.prepare(pa.table({"k": pa.array([1, None], pa.int64())}), "k", null_equal=True),
+    "text": prejoin.prepare(pa.table({"k": ["a", None]}), "k", null_equal=True),
+    "float": prejoin.prepare(pa.table({"k": [1.5, math.nan]}), "k", null_equal=True),
+    "time": prejoin.prepare(pa.table({"k": pa.array([DAY, None], pa.timestamp("us"))}), "k", null_equal=True),
+    "list": prejoin.prepare(pa.table({"k": [[1, None], None]}), "k", null_equal=True),
+    "struct": prejoin.prepare(pa.table({"k": [{"a": 1, "b": None}, None]}), "k", null_equal=True),
+}
+
+
+@pytest.mark.parametrize("form", [list, as_objects, lambda keys: pd.Series(as_objects(keys))])
+@pytest.mark.parametrize(
+    ("kind", "keys", "found"),
+    [
+        ("int", [1, pd.NA, None, math.nan, pd.NaT, np.float32("nan"), 10**30, 2], [1, 1, 1, 1, 1, 1, 0, 0]),
+        ("text", ["a", pd.NA, None, math.nan, pd.NaT, "zz"], [1, 1, 1, 1, 1, 0]),
+        ("text", list(pd.Categorical(["a", None, "zz"])), [1, 1, 0]),
+        ("float", [1.5, math.nan, np.float32("nan"), None, pd.NA], [1, 1, 1, 0, 0]),
+        ("time", [DAY, pd.NaT, np.datetime64("NaT"), pd.NA, None], [1, 1, 1, 1, 1]),
+        ("list", [[1, pd.NA], [1, None], [1, 1], pd.NA], [1, 1, 0, 1]),
+        ("struct", [{"a": 1, "b": pd.NA}, {"a": pd.NA, "b": None}, pd.NA], [1, 0, 1]),
+    ],
+)
+def test_nulls_of_other_libraries_are_nulls(form: Any, kind: str, keys: list[Any], found: list[int]) -> None:
+    """In lists, in arrays of objects and at any depth; NaN too, but where it is a value of the column."""
+    assert NULLS[kind].contains(form(keys)).to_pylist() == [bool(one) for one in found]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.array([1, 7], dtype=">i8"),
+        np.array([1, 7], dtype=object),
+        pd.Series([1, 7]).values,
+        pd.Series([1, 7], dtype="Int64").values,
+        pd.Series([1, 7], dtype="category").values,
+        pd.Series([1, 7], dtype=pd.ArrowDtype(pa.int64())).values,
+        pd.arrays.SparseArray([1, 7]),
+        pd.DataFrame({"other": [1, "text"], "k": [1, 7]}),
+        arro3.core.Table.from_arrow(pa.table({"k": [1, 7]})),
+        pl.DataFrame({"k": [1, 7]}),
+    ],
+)
+def test_arrays_that_arrow_does_not_read_at_once(keys: Any) -> None:
+    assert NULLS["int"].contains(keys).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda column: arro3.core.Array.from_arrow(column),
+        lambda column: arro3.core.ChunkedArray.from_arrow(pa.chunked_array([column.slice(0, 1), column.slice(1)])),
+        lambda column: na.Array(column),
+        lambda column: pl.DataFrame({"any": column}),
+        lambda column: pa.table({"any": column}),
+        lambda column: column.to_pandas().to_frame(),
+        lambda column: as_objects(column.to_pylist()),
+    ],
+)
+def test_a_mapping_of_any_columns(column: Callable[[pa.Array], Any]) -> None:
+    build = prejoin.prepare(pa.table({"a": [1, 2], "b": ["x", "y"]}), ["a", "b"])
+    keys = {"b": column(pa.array(["x", "x"])), "a": column(pa.array([1, 2]))}
+    assert build.contains(keys).to_pylist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        as_objects([1, "a"]),
+        pd.Series(as_objects([1, "a"])),
+        np.array([1j]),
+        np.array([[1, 2]]),
+        pd.arrays.IntervalArray.from_breaks([0, 1]),
+        {"k": as_objects([1, "a"])},
+        pd.DataFrame({"k": as_objects([1, "a"])}),
+    ],
+)
+def test_keys_of_no_use_are_refused_by_us(keys: Any) -> None:
+    """Never by pyarrow, whatever reads them."""
+    with pytest.raises(prejoin.PlanError, match='"k" has type'):
+        NULLS["int"].contains(keys)
+    with pytest.raises(TypeError, match="one dimension"):
+        NULLS["int"].contains(np.array(1))
+
+
+def test_keys_that_share_a_name_are_taken_by_position() -> None:
+    """A name that says which column is meant to neither key is refused, in mappings and tables."""
+    pair = pa.record_batch([pa.array([1, 2]), pa.array([1, 4])], names=["x", "x"])
+    join = prejoin.HashJoin(pair.schema, pa.schema([("a", pa.int64()), ("b", pa.int64())]), on=[(0, 0), (1, 1)])
+    build = join.prepare_build(pair)
+    for fits in (
+        pair,
+        pa.table({"a": [1, 2], "b": [1, 4]}),
+        [(1, 1), (2, 4)],
+        pd.DataFrame({"a": [1, 2], "b": [1, 4]}),
+    ):
+        assert build.contains(fits).to_pylist() == [True, True]
+    with pytest.raises(prejoin.PlanError, match=r'two key columns "x", which a mapping'):
+        build.contains({"x": [1, 2]})
+    for table in (pa.table({"x": [1, 2]}), pa.table({"x": [1, 2], "y": [1, 4]}), pd.DataFrame({"x": [1], "y": [1]})):
+        with pytest.raises(prejoin.PlanError, match=r'two key columns "x", so that .* taken in key order'):
+            build.contains(table)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import pickle
 import sys
+import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -295,3 +298,169 @@ def test_a_service_that_is_its_own_source_is_collected(give: Callable[[Any], Any
     gc.collect()
     assert gone() is None
     assert pool.reserved == 0
+
+
+@pytest.mark.parametrize("ordinary", [False, True])
+def test_a_service_whose_scan_fails_is_collected_with_the_exception(ordinary: bool) -> None:
+    """The traceback leads from the exception to the service, which keeps the exception."""
+    pool = prejoin.MemoryPool(None)
+
+    class Failing:
+        def __init__(self) -> None:
+            source = prejoin.Source(self.scan, schema=NUMBERS.schema, partitions=1)
+            if ordinary:
+                self.join = prejoin.HashJoin(source, NUMBERS, on="k")
+            else:
+                self.build = prejoin.prepare(TEXTS, "k", pool=pool)
+                self.join = prejoin.HashJoin(TEXTS.schema, source, on="k").with_prepared_build(self.build)
+            self.error: BaseException | None = None
+
+        def scan(self, _: int) -> pa.Table:
+            raise OwnError
+
+        def run(self) -> None:
+            try:
+                self.join.execute(pool=pool).read_all()
+            except OwnError as error:
+                self.error = error
+
+    service = Failing()
+    service.run()
+    assert isinstance(service.error, OwnError)
+    gone = weakref.ref(service)
+    del service
+    gc.collect()
+    assert gone() is None
+    assert pool.reserved == 0
+
+
+def test_a_service_with_its_own_reader_is_collected_once_that_is_read() -> None:
+    pool = prejoin.MemoryPool(None)
+    service = Service(pool, lambda service: prejoin.Source(service.scan, schema=NUMBERS.schema, partitions=1))
+    reader = service.join.execute()
+    vars(service)["reader"] = reader
+    assert reader.read_all().num_rows > 0
+    gone = weakref.ref(service)
+    del service, reader
+    gc.collect()
+    assert gone() is None
+    assert pool.reserved == 0
+
+
+def test_an_unpickled_join_is_collected() -> None:
+    """It holds its source once, in the place that the collector sees."""
+    join = pickle.loads(pickle.dumps(prejoin.HashJoin(TEXTS.schema, Pickled(), on="k")))
+    source = join.__reduce__()[1][2].__getnewargs_ex__()[0][0]
+    assert type(source) is Pickled
+    source.join = join
+    gone = weakref.ref(source)
+    del join, source
+    gc.collect()
+    assert gone() is None
+
+
+class Pickled:
+    """Rows that pickle, and may come to hold the join that reads them."""
+
+    join: Any = None
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return NUMBERS.__arrow_c_stream__(requested_schema)
+
+
+def test_classes_that_can_lead_back_to_themselves_are_tracked() -> None:
+    """All others hold builds, pools, schemas and numbers, none of which leads to an object of the user."""
+    build = prejoin.prepare(TEXTS, "k")
+    join = prejoin.HashJoin(TEXTS, NUMBERS, "k")
+    leads = [
+        prejoin.Source(NUMBERS),
+        join,
+        prejoin.DynamicFilter(NUMBERS, "k"),
+        prejoin.Leg(build),
+        prejoin.StarJoin([build]),
+    ]
+    others = [
+        build,
+        build.share(),
+        join.open(),
+        prejoin.Config(),
+        prejoin.MemoryPool(None),
+        prejoin.col("probe.k"),
+    ]
+    classes = {value for value in vars(prejoin).values() if isinstance(value, type)}
+    assert {type(one) for one in leads + others} == {one for one in classes if not issubclass(one, Exception)}
+    assert all(gc.is_tracked(one) for one in leads)
+
+
+class Capsules:
+    """A batch in capsules made before; notes when it is asked for them."""
+
+    def __init__(self, batch: pa.RecordBatch, asked: Callable[[], None]) -> None:
+        self.capsules, self.asked = batch.__arrow_c_array__(), asked
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        self.asked()
+        return self.capsules
+
+
+def text_that_ends_badly() -> pa.RecordBatch:
+    """Its import reads 32 MB of text, and fails at the last byte."""
+    size = 1 << 24
+    data = "\u00e4".encode() * (size - 1) + b"a\xff"
+    offsets = pa.array([0, size, 2 * size], pa.int32()).buffers()[1]
+    texts = pa.StringArray.from_buffers(2, offsets, pa.py_buffer(data))
+    return pa.RecordBatch.from_arrays([texts], ["k"])
+
+
+TEXT_BUILD = prejoin.prepare(pa.table({"k": ["a"]}), "k")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda rows: prejoin.join(rows, TEXT_BUILD),
+        lambda rows: prejoin.prepare(rows, "k"),
+        lambda rows: prejoin.join([rows], TEXT_BUILD),
+        lambda rows: prejoin.HashJoin(TEXT_BUILD.schema, TEXT_BUILD.schema, "k").with_prepared_build(TEXT_BUILD)(rows),
+        lambda rows: prejoin.HashJoin(TEXT_BUILD.to_table(), TEXT_BUILD.schema, "k").open().push(rows),
+        lambda rows: prejoin.DynamicFilter(TEXT_BUILD.schema, "k").evaluate(rows),
+    ],
+)
+def test_a_long_import_lets_other_threads_run(call: Callable[[Any], Any]) -> None:
+    """Python never takes its lock away here: another thread runs if it is given up, and only then."""
+    steps, at_call, stop = 0, -1, False
+
+    def count() -> None:
+        nonlocal steps
+        while not stop:
+            steps += 1
+            time.sleep(0)
+
+    def asked() -> None:
+        nonlocal at_call
+        at_call = steps
+
+    rows = Capsules(text_that_ends_badly(), asked)
+    other = threading.Thread(target=count)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        other.start()
+        with pytest.raises((prejoin.ExecutionError, RuntimeError), match=r"(?i)utf-8") as caught:
+            call(rows)
+        assert at_call >= 0
+        assert steps > at_call
+        assert "k" in str(caught.value)
+    finally:
+        stop = True
+        sys.setswitchinterval(interval)
+        other.join()
+
+
+def test_a_lazy_frame_of_an_older_polars_is_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 1.34 it does not give batches."""
+    monkeypatch.delattr(pl.LazyFrame, "collect_batches")
+    frame = pl.DataFrame(NUMBERS).lazy()
+    assert prejoin.prepare(frame, "k").num_rows == 4
+    joined = prejoin.join(frame, prejoin.prepare(TEXTS, "k"), select=["s"])
+    assert joined.read_all()["s"].to_pylist() == ["drei", "eins", "eins"]

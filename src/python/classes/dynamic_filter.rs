@@ -1,9 +1,10 @@
 //! `prejoin.DynamicFilter`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::source::Side;
 use crate::python::arguments::names_or_positions;
@@ -40,6 +41,15 @@ use crate::run::DynamicFilter;
 #[pyclass(name = "DynamicFilter", module = "prejoin", frozen)]
 pub(crate) struct PyDynamicFilter {
     pub(crate) filter: Arc<DynamicFilter>,
+    waiting: Waiting,
+}
+
+/// The event loops and futures that wait for a filter. They live here alone, where the garbage collector sees them.
+type Waiting = Arc<Mutex<Vec<(Py<PyAny>, Py<PyAny>)>>>;
+
+/// Those who wait, out of the lock: what is done with them may run Python code.
+fn taken(waiting: &Waiting) -> Vec<(Py<PyAny>, Py<PyAny>)> {
+    std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// How often a waiting thread looks for signals.
@@ -47,12 +57,30 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 
 #[pymethods]
 impl PyDynamicFilter {
+    /// While a join has the filter, it may wake those who wait: they are not the filter's alone, and stay.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        if Arc::strong_count(&self.filter) > 1 {
+            return Ok(());
+        }
+        let waiting = self.waiting.try_lock();
+        waiting.map_or(Ok(()), |waiting| {
+            waiting.iter().try_for_each(|(event_loop, future)| {
+                visit.call(event_loop)?;
+                visit.call(future)
+            })
+        })
+    }
+
+    fn __clear__(&self) {
+        drop(taken(&self.waiting));
+    }
+
     #[new]
     fn new(probe: &Bound<'_, PyAny>, on: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| {
             let schema = Side::new(probe)?.source.schema().clone();
             let keys = names_or_positions("on", on, &schema)?;
-            Ok(Self { filter: DynamicFilter::try_new(schema, keys)? })
+            Ok(Self { filter: DynamicFilter::try_new(schema, keys)?, waiting: Waiting::default() })
         })
     }
 
@@ -98,10 +126,16 @@ impl PyDynamicFilter {
             let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
             let future = event_loop.call_method0("create_future")?;
             let wake = py.import("prejoin._wake")?.getattr("wake")?.unbind();
-            let (event_loop, waiting) = (event_loop.unbind(), future.clone().unbind());
+            let waits = (event_loop.unbind(), future.clone().unbind());
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waits);
+            let waiting = Arc::clone(&self.waiting);
             self.filter.on_complete(move || {
-                // A loop that is closed by now, or a shutdown, leaves nobody to tell.
-                Python::try_attach(|py| wake.call1(py, (event_loop, waiting)).map(drop));
+                Python::try_attach(|py| {
+                    for (event_loop, future) in taken(&waiting) {
+                        // A loop that is closed by now, or a shutdown, leaves nobody to tell.
+                        let _ = wake.call1(py, (event_loop, future));
+                    }
+                });
             });
             future.call_method0("__await__")
         })

@@ -575,7 +575,7 @@ impl PyHashJoin {
         })
     }
 
-    /// How partitions meet.
+    /// How build and probe partitions meet.
     #[getter]
     fn mode(&self) -> &'static str {
         match self.join().spec.mode {
@@ -639,15 +639,16 @@ pub(crate) fn load_join(
     guarded(|| {
         let join = HashJoin::from_bytes(bytes)?;
         let mut builder = join.to_builder();
-        if let Some(build) = build {
-            builder = builder.build_source(Side::new(build)?.source);
+        let (build, probe) = (build.map(Side::new).transpose()?, probe.map(Side::new).transpose()?);
+        if let Some(build) = &build {
+            builder = builder.build_source(build.source.clone());
         }
-        if let Some(probe) = probe {
-            builder = builder.probe(Side::new(probe)?.source);
+        if let Some(probe) = &probe {
+            builder = builder.probe(probe.source.clone());
         }
-        let own = |object: Option<&Bound<'_, PyAny>>| object.map(|object| object.clone().unbind());
         let state = Mutex::new(builder.build()?.into());
-        Ok(PyHashJoin { state, build: own(build), probe: own(probe), prepared: None, dynamic_filter: None })
+        let object = |side: Option<Side>| side.and_then(|side| side.object);
+        Ok(PyHashJoin { state, build: object(build), probe: object(probe), prepared: None, dynamic_filter: None })
     })
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::PyNone;
 
 use super::abi::ArrowArray;
 use super::capsule::take_pair;
-use super::import::{Columns, import_batch};
+use super::import::{Columns, bytes_read, import_batch};
 use super::pyarrow::{pyarrow, recent_schema_of, type_name};
 use super::schema::import_schema;
 use crate::columns::any_part;
@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::memory::Reservation;
 use crate::python::errors::type_error;
 use crate::python::shutdown::or_sleep;
+use crate::python::signals::detach_if_long;
 
 /// A batch in C form, not looked into yet, with its own schema.
 pub(crate) struct CBatch {
@@ -48,6 +49,27 @@ impl CBatch {
         &self.schema
     }
 
+    /// As the producer counts them; not checked yet.
+    pub(crate) fn num_rows(&self) -> usize {
+        usize::try_from(self.array.length).unwrap_or(0)
+    }
+
+    /// How long [`Self::import`] takes, as the number of rows whose join takes about as long.
+    pub(crate) fn work(&self, columns: Option<&Columns>) -> usize {
+        const BYTES_PER_ROW: usize = 16;
+        bytes_read(&self.array, &self.schema, columns) / BYTES_PER_ROW
+    }
+
+    /// [`Self::import`] for callers that are attached to Python; what takes long is done detached.
+    pub(crate) fn import_attached(
+        self,
+        py: Python<'_>,
+        columns: Option<&Columns>,
+        copies: Option<&mut Reservation>,
+    ) -> Result<RecordBatch> {
+        detach_if_long(py, self.work(columns), || self.import(columns, copies))
+    }
+
     /// Looks into it, or into some `columns`. See [`import_batch`] for `copies`.
     pub(crate) fn import(self, columns: Option<&Columns>, copies: Option<&mut Reservation>) -> Result<RecordBatch> {
         import_batch(self.array, &self.schema, columns, copies)
@@ -56,7 +78,7 @@ impl CBatch {
 
 /// The record batch that `object` is (`pyarrow.RecordBatch`, or anything with `__arrow_c_array__`).
 pub(crate) fn batch_from_python(object: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    Ok(c_batch(object)?.import(None, None)?)
+    Ok(c_batch(object)?.import_attached(object.py(), None, None)?)
 }
 
 /// The same, not looked into yet.

@@ -89,7 +89,11 @@ impl Scan {
                     Some(columns) => object.call_method1(intern!(py, "select"), (columns,))?,
                     None => object.clone(),
                 };
-                Source::of_iterator(&frame.call_method0(intern!(py, "collect_batches"))?, Some(schema))
+                match frame.getattr_opt(intern!(py, "collect_batches"))? {
+                    Some(method) => Source::of_iterator(&method.call0()?, Some(schema)),
+                    // Before polars 1.34.
+                    None => Source::open(&frame.call_method0(intern!(py, "collect"))?, Some(schema)),
+                }
             }
         }
     }
@@ -259,7 +263,7 @@ impl Source {
             Pull::Done => None,
             Pull::Batch { batch, object } => attach(|py| -> Result<_> {
                 let extents = extents(&object.into_bound(py), batch.schema())?;
-                Ok(Some(Imported { batch: batch.import(self.columns.as_deref(), copies)?, extents }))
+                Ok(Some(Imported { batch: batch.import_attached(py, self.columns.as_deref(), copies)?, extents }))
             })?,
             Pull::Stream(mut stream) => {
                 let next = stream.next(self.columns.as_deref(), copies)?;
@@ -359,7 +363,7 @@ impl Source {
                 && let Some(batch) = CBatch::from_python(&element)?
             {
                 check_same_columns(&self.schema, batch.schema(), format_args!("batch {} of the source", self.given))?;
-                let batch = batch.import(self.columns.as_deref(), copies)?;
+                let batch = batch.import_attached(py, self.columns.as_deref(), copies)?;
                 self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }

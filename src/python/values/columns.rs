@@ -31,6 +31,61 @@ pub(crate) enum Cell<T> {
     Missing,
 }
 
+/// One key column as it was given.
+pub(crate) enum Column {
+    /// Values, in the type of the index.
+    Typed(Coerced),
+    /// An array of any type.
+    Array(ArrayRef),
+}
+
+/// `values` of key `name`, which has type `data_type`.
+pub(crate) fn column(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Column> {
+    let read = typed(values, data_type, name);
+    if let Ok(Some(typed)) = read {
+        return Ok(Column::Typed(typed));
+    }
+    // The nulls of other libraries are looked for only where the usual values were not all there is.
+    let Some(values) = with_nulls(values, data_type)? else {
+        read?;
+        return Ok(Column::Array(by_pyarrow(values, data_type, name)?));
+    };
+    Ok(match typed(&values, data_type, name)? {
+        Some(typed) => Column::Typed(typed),
+        None => Column::Array(by_pyarrow(&values, data_type, name)?),
+    })
+}
+
+/// `values` with None for the nulls of other libraries; None where there are no such nulls.
+fn with_nulls<'py>(values: &[Bound<'py, PyAny>], data_type: &DataType) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    let mut found = false;
+    let one = |value: &Bound<'py, PyAny>| -> PyResult<Bound<'py, PyAny>> {
+        let null = is_null(value, data_type.is_floating())?;
+        found |= null;
+        Ok(if null { value.py().None().into_bound(value.py()) } else { value.clone() })
+    };
+    let values = values.iter().map(one).collect::<PyResult<Vec<_>>>()?;
+    Ok(found.then_some(values))
+}
+
+/// True for pandas' NA and NaT, numpy's NaT, a null scalar of pyarrow; and for NaN, which stands for null in columns of
+/// objects, unless it may be a value of the column.
+fn is_null(value: &Bound<'_, PyAny>, floats: bool) -> PyResult<bool> {
+    if let Ok(value) = value.cast::<PyFloat>() {
+        return Ok(!floats && value.value().is_nan());
+    }
+    if is_a(value, "pandas._libs.missing", "NAType")? || is_a(value, "pandas._libs.tslibs.nattype", "NaTType")? {
+        return Ok(true);
+    }
+    if is_a(value, "pyarrow", "Scalar")? {
+        return Ok(!value.getattr(intern!(value.py(), "is_valid"))?.is_truthy()?);
+    }
+    let unequal = is_a(value, "numpy", "datetime64")?
+        || is_a(value, "numpy", "timedelta64")?
+        || (!floats && is_a(value, "numpy", "floating")?);
+    Ok(unequal && value.ne(value)?)
+}
+
 /// `values` of key `name` as an array of `data_type` with the ones that it cannot hold; None where pyarrow has to read them.
 pub(crate) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Option<Coerced>> {
     Ok(match data_type {
@@ -112,8 +167,8 @@ pub(crate) fn refused(value: &Bound<'_, PyAny>, data_type: &DataType, name: &str
     plan(format!("key {name:?} has type {data_type}; {given} is no such key"))
 }
 
-/// pyarrow says that the values do not suit; anything else, such as Ctrl-C, is no answer.
-fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+/// True where pyarrow says that the values do not suit; anything else, such as Ctrl-C, passes.
+pub(crate) fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
         && (error.is_instance_of::<PyValueError>(py)
             || error.is_instance_of::<PyTypeError>(py)

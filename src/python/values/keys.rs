@@ -2,29 +2,21 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PySlice, PyString, PyTuple};
 
-use super::columns::{by_pyarrow, typed};
-use crate::columns::names;
-use crate::columns::{Coerced, key_type};
-use crate::error::Error;
+use super::columns::{Column, column, is_refusal};
+use crate::columns::{concat, key_type};
+use crate::error::{Error, plan_err};
 use crate::prepare::PreparedBuild;
 use crate::probe::Keys;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::{batch_from_python, is_a, type_name};
-
-/// One key column as it was given.
-enum Column {
-    /// Values, in the type of the index.
-    Typed(Coerced),
-    /// An array of any type.
-    Array(ArrayRef),
-}
+use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, type_name};
+use crate::python::signals::{detach_if_long, interruptible};
 
 impl Column {
     fn len(&self) -> usize {
@@ -44,12 +36,16 @@ pub(crate) fn keys(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<
     if let Ok(mapping) = given.cast::<PyDict>() {
         return of_mapping(build, mapping);
     }
+    if let Some(parts) = Parts::of(given)? {
+        return of_parts(build, &parts);
+    }
     match array_of(given)? {
-        Some(array) if build.keys().len() == 1 && !is_frame_like(build, &array)? => {
+        Some(Given::Values(values)) => of_values(build, &values),
+        Some(Given::Array(array)) if build.keys().len() == 1 && !is_frame_like(build, 0, &array)? => {
             let array = one_column(&array)?;
             Ok(of_columns(build, vec![Column::Array(array)])?)
         }
-        Some(array) => of_struct(build, &array),
+        Some(Given::Array(array)) => of_struct(build, &array),
         None => of_table(build, given),
     }
 }
@@ -71,21 +67,7 @@ fn name(build: &PreparedBuild, key: usize) -> &str {
 
 /// Values of key `key`.
 fn values<'py>(build: &PreparedBuild, key: usize, values: &[Bound<'py, PyAny>]) -> PyResult<Column> {
-    let indexed = key_type(build.schema().field(build.keys()[key]).data_type());
-    let name = name(build, key);
-    if let Some(typed) = typed(values, &indexed, name)? {
-        return Ok(Column::Typed(typed));
-    }
-    // pandas' own null is one too; looked for only where the usual values were not all there is.
-    let present = |value: &Bound<'py, PyAny>| -> PyResult<Bound<'py, PyAny>> {
-        let null = is_a(value, "pandas._libs.missing", "NAType")?;
-        Ok(if null { value.py().None().into_bound(value.py()) } else { value.clone() })
-    };
-    let values = values.iter().map(present).collect::<PyResult<Vec<_>>>()?;
-    Ok(match typed(&values, &indexed, name)? {
-        Some(typed) => Column::Typed(typed),
-        None => Column::Array(by_pyarrow(&values, &indexed, name)?),
-    })
+    column(values, &key_type(build.schema().field(build.keys()[key]).data_type()), name(build, key))
 }
 
 /// The parts of one key of several columns.
@@ -134,73 +116,200 @@ pub(crate) fn is_iterable(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 fn of_mapping(build: &PreparedBuild, given: &Bound<'_, PyDict>) -> PyResult<Keys> {
     let column = |key| -> PyResult<Column> {
-        let Some(column) = given.get_item(name(build, key))? else {
-            return Err(plan(format!("the keys have no column {:?}", name(build, key))));
-        };
-        match array_of(&column)? {
-            Some(array) => Ok(Column::Array(one_column(&array)?)),
-            None if is_iterable(&column)? => {
-                let rows: Vec<Bound<'_, PyAny>> = column.try_iter()?.collect::<PyResult<_>>()?;
-                values(build, key, &rows)
-            }
-            None => Err(type_error(format!(
-                "key column {:?} is a list or an array, {} was given",
-                name(build, key),
-                type_name(&column)
-            ))),
+        if (0..build.keys().len()).any(|other| other != key && name(build, other) == name(build, key)) {
+            return Err(plan(format!(
+                "the build has two key columns {:?}, which a mapping cannot tell apart; give a list of tuples, or a table \
+                 with other names, whose columns are taken in key order",
+                name(build, key)
+            )));
+        }
+        match given.get_item(name(build, key))? {
+            Some(column) => part(build, key, &column),
+            None => Err(plan(format!("the keys have no column {:?}", name(build, key)))),
         }
     };
     Ok(of_columns(build, (0..build.keys().len()).map(column).collect::<PyResult<_>>()?)?)
 }
 
-/// `given` as a `pyarrow.Array`, where it is an array or series and no table.
-fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// Key column `key` from an array, or an iterable of values.
+fn part(build: &PreparedBuild, key: usize, given: &Bound<'_, PyAny>) -> PyResult<Column> {
     let py = given.py();
-    let pyarrow = || py.import(intern!(py, "pyarrow"));
+    let refused = || {
+        type_error(format!("key column {:?} is a list or an array, {} was given", name(build, key), type_name(given)))
+    };
+    let array = match array_of(given)? {
+        Some(Given::Array(array)) => array,
+        Some(Given::Values(list)) => return values(build, key, &list.iter().collect::<Vec<_>>()),
+        None => match exported(given)? {
+            Some(array) => array,
+            None if is_iterable(given)? => {
+                let rows: Vec<Bound<'_, PyAny>> = given.try_iter()?.collect::<PyResult<_>>()?;
+                return values(build, key, &rows);
+            }
+            None => return Err(refused()),
+        },
+    };
+    if !is_frame_like(build, key, &array)? {
+        return Ok(Column::Array(one_column(&array)?));
+    }
+    // The rows of a table; one column of it is meant where it has one.
+    let columns = array.call_method0(intern!(py, "flatten"))?.cast_into::<PyList>()?;
+    match columns.len() {
+        1 => Ok(Column::Array(one_column(&columns.get_item(0)?)?)),
+        _ => Err(refused()),
+    }
+}
+
+/// Keys as somebody else's object holds them.
+enum Given<'py> {
+    /// A `pyarrow.Array`.
+    Array(Bound<'py, PyAny>),
+    /// Python objects, each of which is read by itself.
+    Values(Bound<'py, PyList>),
+}
+
+/// `given` where it is an array or series and no table.
+fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Given<'py>>> {
+    let py = given.py();
     if is_a(given, "pyarrow", "Array")? {
-        return Ok(Some(given.clone()));
+        return Ok(Some(Given::Array(given.clone())));
     }
     if is_a(given, "pyarrow", "ChunkedArray")? {
-        return given.call_method0(intern!(py, "combine_chunks")).map(Some);
+        return Ok(Some(Given::Array(one_array(given)?)));
     }
     if is_a(given, "polars", "Series")? {
-        return given.call_method0(intern!(py, "to_arrow")).map(Some);
+        return Ok(Some(Given::Array(given.call_method0(intern!(py, "to_arrow"))?)));
     }
-    if is_a(given, "numpy", "ndarray")? {
-        let numpy = py.import(intern!(py, "numpy"))?;
-        let fields = given.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?;
-        if let Ok(fields) = fields.cast::<PyTuple>() {
-            let parts = fields.iter().map(|field| given.get_item(field)).collect::<PyResult<Vec<_>>>()?;
-            let arrays = parts.iter().map(array_of).collect::<PyResult<Vec<_>>>()?;
-            let class = pyarrow()?.getattr(intern!(py, "StructArray"))?;
-            return class.call_method1(intern!(py, "from_arrays"), (arrays, fields)).map(Some);
+    let known =
+        [("pandas", "Series"), ("pandas", "Index"), ("pandas.api.extensions", "ExtensionArray"), ("numpy", "ndarray")];
+    for (module, class) in known {
+        if !is_a(given, module, class)? {
+            continue;
         }
-        if numpy.getattr(intern!(py, "ma"))?.call_method1(intern!(py, "isMaskedArray"), (given,))?.is_truthy()? {
-            let (data, mask) =
-                (given.getattr(intern!(py, "data"))?, numpy.getattr("ma")?.call_method1("getmaskarray", (given,))?);
-            return pyarrow()?.call_method1(intern!(py, "array"), (data, py.None(), mask)).map(Some);
+        let dtype = given.getattr(intern!(py, "dtype"))?;
+        if is_a(&dtype, "numpy", "dtype")? && dtype.getattr(intern!(py, "kind"))?.eq("O")? {
+            return one_by_one(given).map(Some);
         }
-    }
-    if is_a(given, "pandas", "MultiIndex")? {
-        let options = PyDict::new(py);
-        options.set_item("index", false)?;
-        let frame = given.call_method("to_frame", (), Some(&options))?;
-        let table = pyarrow()?.getattr(intern!(py, "Table"))?.call_method1("from_pandas", (frame,))?;
-        return table.call_method0("to_struct_array")?.call_method0(intern!(py, "combine_chunks")).map(Some);
-    }
-    for (module, class) in
-        [("pandas", "Series"), ("pandas", "Index"), ("pandas.api.extensions", "ExtensionArray"), ("numpy", "ndarray")]
-    {
-        if is_a(given, module, class)? {
-            let array = pyarrow()?.call_method1(intern!(py, "array"), (given,))?;
-            return if is_a(&array, "pyarrow", "ChunkedArray")? {
-                array.call_method0(intern!(py, "combine_chunks")).map(Some)
-            } else {
-                Ok(Some(array))
-            };
-        }
+        let pyarrow = py.import(intern!(py, "pyarrow"))?;
+        let masked = class == "ndarray" && {
+            let masked = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "ma"))?;
+            masked.call_method1(intern!(py, "isMaskedArray"), (given,))?.is_truthy()?
+        };
+        let made = match masked {
+            true => {
+                let masks = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "ma"))?;
+                let mask = masks.call_method1(intern!(py, "getmaskarray"), (given,))?;
+                pyarrow.call_method1(intern!(py, "array"), (given.getattr(intern!(py, "data"))?, py.None(), mask))
+            }
+            false => pyarrow.call_method1(intern!(py, "array"), (given,)),
+        };
+        return match made {
+            Ok(array) if is_a(&array, "pyarrow", "ChunkedArray")? => Ok(Some(Given::Array(one_array(&array)?))),
+            Ok(array) => Ok(Some(Given::Array(array))),
+            // Other byte orders, units that Arrow does not have, and so on.
+            Err(error) if is_refusal(py, &error) => one_by_one(given).map(Some),
+            Err(error) => Err(error),
+        };
     }
     Ok(None)
+}
+
+/// A `pyarrow.ChunkedArray` as one array. pyarrow's `combine_chunks` refuses some columns that keys may have, such as
+/// dictionaries with a null among their values and chunks without rows that begin within their buffers.
+fn one_array<'py>(chunked: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = chunked.py();
+    if chunked.getattr(intern!(py, "num_chunks"))?.extract::<usize>()? == 1 {
+        return chunked.call_method1(intern!(py, "chunk"), (0,));
+    }
+    let table = py.import(intern!(py, "pyarrow"))?.call_method1(intern!(py, "table"), (vec![chunked], vec!["key"]))?;
+    let mut source = Source::open(&table, None)?;
+    let mut parts: Vec<ArrayRef> = Vec::new();
+    while let Some(imported) = source.next_attached(py, None)? {
+        parts.push(Arc::clone(imported.batch.column(0)));
+    }
+    let rows = parts.iter().map(|part| part.len()).sum();
+    let column = match parts.len() {
+        0 => new_empty_array(source.schema().field(0).data_type()),
+        _ => detach_if_long(py, rows, || concat(&parts, &interruptible()))?,
+    };
+    let batch = RecordBatch::try_new(Arc::clone(source.schema()), vec![column]).map_err(Error::from)?;
+    PySchema::new(py, batch.schema())?.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+}
+
+/// The elements of an array of numpy or pandas as Python objects.
+fn one_by_one<'py>(given: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
+    let list = match given.getattr_opt(intern!(given.py(), "tolist"))? {
+        Some(method) => method.call0()?,
+        None => PyList::new(given.py(), given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+    };
+    list.cast_into::<PyList>().map(Given::Values).map_err(|_| {
+        type_error(format!("keys are an array of one dimension, {} without dimensions was given", type_name(given)))
+    })
+}
+
+/// What gives its rows by the PyCapsule interface, as one `pyarrow.Array`; the rows of a table are structs.
+fn exported<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = given.py();
+    let pyarrow = py.import(intern!(py, "pyarrow"))?;
+    let made = if given.hasattr(intern!(py, "__arrow_c_stream__"))? {
+        // A stream of arrays of any type; those of a table are structs.
+        let chunked = pyarrow.call_method1(intern!(py, "chunked_array"), (given,));
+        chunked.and_then(|chunked| one_array(&chunked))
+    } else if given.hasattr(intern!(py, "__arrow_c_array__"))? {
+        pyarrow.call_method1(intern!(py, "array"), (given,))
+    } else {
+        return Ok(None);
+    };
+    made.map(Some).map_err(|error| match is_a(error.value(py), "pyarrow", "ArrowException") {
+        Ok(true) => plan(format!("the keys that {} gives cannot be read: {error}", type_name(given))),
+        _ => error,
+    })
+}
+
+/// Columns with names that are read one by one: those that are no keys are not looked at.
+struct Parts<'py> {
+    names: Vec<String>,
+    columns: Vec<Bound<'py, PyAny>>,
+}
+
+impl<'py> Parts<'py> {
+    /// Of a table of pyarrow, a frame or index of pandas, or a structured array of numpy.
+    fn of(given: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let py = given.py();
+        if is_a(given, "pyarrow", "Table")? {
+            let names = given.getattr(intern!(py, "column_names"))?.extract()?;
+            let columns = given.getattr(intern!(py, "columns"))?.try_iter()?.collect::<PyResult<_>>()?;
+            return Ok(Some(Self { names, columns }));
+        }
+        if is_a(given, "pandas", "MultiIndex")? {
+            let options = PyDict::new(py);
+            options.set_item("index", false)?;
+            return Self::of(&given.call_method("to_frame", (), Some(&options))?);
+        }
+        if is_a(given, "pandas", "DataFrame")? {
+            let names = given.getattr(intern!(py, "columns"))?.try_iter()?.map(|name| Ok(name?.str()?.to_string()));
+            let names = names.collect::<PyResult<Vec<_>>>()?;
+            let iloc = given.getattr(intern!(py, "iloc"))?;
+            let column = |at| iloc.get_item((PySlice::full(py), at));
+            let columns = (0..names.len()).map(column).collect::<PyResult<_>>()?;
+            return Ok(Some(Self { names, columns }));
+        }
+        if is_a(given, "numpy", "ndarray")?
+            && let Ok(names) =
+                given.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "names"))?.extract::<Vec<String>>()
+        {
+            let columns = names.iter().map(|name| given.get_item(name)).collect::<PyResult<_>>()?;
+            return Ok(Some(Self { names, columns }));
+        }
+        Ok(None)
+    }
+}
+
+fn of_parts(build: &PreparedBuild, parts: &Parts<'_>) -> PyResult<Keys> {
+    let keys: Vec<&str> = parts.names.iter().map(String::as_str).collect();
+    let positions = positions(build, &keys)?;
+    let column = |(key, at): (usize, usize)| part(build, key, &parts.columns[at]);
+    Ok(of_columns(build, positions.into_iter().enumerate().map(column).collect::<PyResult<_>>()?)?)
 }
 
 /// A `pyarrow.Array`, imported.
@@ -212,8 +321,8 @@ pub(crate) fn one_column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 }
 
 /// True for structs asked of a key that is no struct: the rows of a table, where the only key is a field.
-fn is_frame_like(build: &PreparedBuild, array: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let key = key_type(build.schema().field(build.keys()[0]).data_type());
+fn is_frame_like(build: &PreparedBuild, key: usize, array: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let key = key_type(build.schema().field(build.keys()[key]).data_type());
     Ok(!matches!(key, DataType::Struct(_)) && is_a(array, "pyarrow", "StructArray")?)
 }
 
@@ -235,61 +344,57 @@ fn of_struct(build: &PreparedBuild, array: &Bound<'_, PyAny>) -> PyResult<Keys> 
 }
 
 fn of_table(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
-    let py = given.py();
     if is_a(given, "pyarrow", "RecordBatch")? {
         return Ok(of_batch(build, &batch_from_python(given)?)?);
     }
-    let tabular = given.hasattr(intern!(py, "__arrow_c_stream__"))? || is_a(given, "pandas", "DataFrame")?;
-    if !tabular && !given.hasattr(intern!(py, "__arrow_c_array__"))? {
-        if is_iterable(given)? {
-            return of_values(build, given);
-        }
-        return Err(type_error(format!(
-            "keys are a list of keys or another iterable, an array, or a table with the key columns; {} was given (for \
-             one key, give a list of one)",
-            given.repr().map_or_else(|_| type_name(given), |repr| repr.to_string())
-        )));
-    }
-    let pyarrow = py.import(intern!(py, "pyarrow"))?;
-    if !tabular {
-        let array = pyarrow.call_method1(intern!(py, "array"), (given,))?;
+    if let Some(array) = exported(given)? {
         return keys(build, &array);
     }
-    let frame = ["pandas", "polars"].iter().any(|module| is_a(given, module, "DataFrame").unwrap_or(false));
-    if !frame && !is_a(given, "pyarrow", "Table")? && !is_a(given, "pyarrow", "RecordBatchReader")? {
-        // A stream of arrays of any type; those of a table are structs.
-        let chunked = pyarrow.call_method1(intern!(py, "chunked_array"), (given,))?;
-        return keys(build, &chunked);
+    if is_iterable(given)? {
+        return of_values(build, given);
     }
-    let table = pyarrow.call_method1(intern!(py, "table"), (given,))?;
-    let batches = table.call_method0("combine_chunks")?.call_method0("to_batches")?.cast_into::<PyList>()?;
-    match batches.iter().next() {
-        Some(batch) => Ok(of_batch(build, &batch_from_python(&batch)?)?),
-        None => {
-            let schema = crate::python::interchange::schema_of(&table.getattr(intern!(py, "schema"))?)?;
-            Ok(of_batch(build, &RecordBatch::new_empty(schema))?)
-        }
-    }
+    Err(type_error(format!(
+        "keys are a list of keys or another iterable, an array, or a table with the key columns; {} was given (for one key, \
+         give a list of one)",
+        given.repr().map_or_else(|_| type_name(given), |repr| repr.to_string())
+    )))
 }
 
-/// The key columns of a batch by their names, or all its columns in key order where it has none of the names.
+/// The key columns of a batch.
 fn of_batch(build: &PreparedBuild, batch: &RecordBatch) -> Result<Keys, Error> {
     let schema = batch.schema();
-    let keys = build.keys().len();
-    let any_named = (0..keys).any(|key| schema.fields().iter().any(|field| field.name() == name(build, key)));
-    if !any_named && batch.num_columns() == keys {
-        return Keys::read(build, batch);
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    Keys::read(build, &batch.project(&positions(build, &names)?)?)
+}
+
+/// The key columns among columns of these names: by name, or all of them in key order where none has a key's name or all
+/// have, in this order.
+fn positions(build: &PreparedBuild, given: &[&str]) -> Result<Vec<usize>, Error> {
+    let keys: Vec<&str> = (0..build.keys().len()).map(|key| name(build, key)).collect();
+    if keys == given || (keys.len() == given.len() && !keys.iter().any(|key| given.contains(key))) {
+        return Ok((0..keys.len()).collect());
     }
-    let position = |key| crate::columns::position(&schema, name(build, key), "keys'");
-    let positions = (0..keys).map(position).collect::<Result<Vec<_>, _>>();
-    let positions = positions.map_err(|_| {
+    let list = |names: &[&str]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if let Some(twice) = (1..keys.len()).find(|&key| keys[..key].contains(&keys[key])) {
+        return plan_err!(
+            "the build has two key columns {:?}, so that columns are taken in key order, {} of them; the keys have columns \
+             {}; give a table of just the key columns, under other names",
+            keys[twice],
+            keys.len(),
+            list(given)
+        );
+    }
+    let position = |key: &&str| {
+        let mut found = (0..given.len()).filter(|&at| given[at] == *key);
+        found.next().filter(|_| found.next().is_none())
+    };
+    keys.iter().map(position).collect::<Option<_>>().ok_or_else(|| {
         Error::Plan(format!(
             "the keys have columns {}, the build's key columns are {}; give each of these once",
-            names(&schema),
-            (0..keys).map(|key| format!("{:?}", name(build, key))).collect::<Vec<_>>().join(", ")
+            if given.is_empty() { "no columns".to_owned() } else { list(given) },
+            list(&keys)
         ))
-    })?;
-    Keys::read(build, &batch.project(&positions)?)
+    })
 }
 
 /// One column per key.
@@ -330,14 +435,13 @@ pub(crate) fn either(a: Option<BooleanBuffer>, b: Option<BooleanBuffer>) -> Opti
     }
 }
 
-/// `columns=`: names of build columns as positions; None is all.
-pub(crate) fn columns_of(build: &PreparedBuild, given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<String>>> {
+/// `columns=`: names of build columns; None is all.
+pub(crate) fn columns_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<String>>> {
     let Some(given) = given else { return Ok(None) };
     let refused = || type_error(format!("columns is a list of column names, {} was given", type_name(given)));
     if given.is_instance_of::<PyString>() {
         return Err(refused());
     }
     let names: Vec<String> = given.extract().map_err(|_| refused())?;
-    names.iter().try_for_each(|name| crate::columns::position(build.schema(), name, "build").map(drop))?;
     Ok(Some(names))
 }

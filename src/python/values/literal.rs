@@ -53,21 +53,22 @@ pub(crate) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
 
 /// The values of a pyarrow array; `None` for other objects.
 pub(crate) fn literals(values: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Literal>>> {
-    let array = match () {
-        () if is_a(values, "pyarrow", "Array")? => values.clone(),
-        () if is_a(values, "pyarrow", "ChunkedArray")? => {
-            values.call_method0(intern!(values.py(), "combine_chunks"))?
-        }
+    let chunks: Vec<Bound<'_, PyAny>> = match () {
+        () if is_a(values, "pyarrow", "Array")? => vec![values.clone()],
+        () if is_a(values, "pyarrow", "ChunkedArray")? => values.getattr(intern!(values.py(), "chunks"))?.extract()?,
         () => return Ok(None),
     };
-    let column = column(&array)?;
-    (0..column.len())
-        .map(|row| match Literal::from_array(&column.slice(row, 1))? {
-            Some(literal) => Ok(literal),
-            None => Err(type_error(format!("no literal has the type {}", column.data_type()))),
-        })
-        .collect::<PyResult<_>>()
-        .map(Some)
+    let mut literals = Vec::new();
+    for chunk in &chunks {
+        let column = column(chunk)?;
+        for row in 0..column.len() {
+            match Literal::from_array(&column.slice(row, 1))? {
+                Some(literal) => literals.push(literal),
+                None => return Err(type_error(format!("no literal has the type {}", column.data_type()))),
+            }
+        }
+    }
+    Ok(Some(literals))
 }
 
 /// A pyarrow array as ours.

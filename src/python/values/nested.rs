@@ -9,7 +9,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 
-use super::columns::{by_pyarrow, refused, typed};
+use super::columns::{Column, column, refused};
 use super::keys::{either, is_iterable};
 use crate::columns::{Coerced, coerce, comparable};
 use crate::error::Error;
@@ -18,10 +18,10 @@ use crate::python::interchange::is_a;
 
 /// `values` as an array of `data_type`, whatever it is.
 fn exactly(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Coerced> {
-    if let Some(typed) = typed(values, data_type, name)? {
-        return Ok(typed);
-    }
-    let array = by_pyarrow(values, data_type, name)?;
+    let array = match column(values, data_type, name)? {
+        Column::Typed(typed) => return Ok(typed),
+        Column::Array(array) => array,
+    };
     match comparable(data_type, arrow_array::Array::data_type(&array)) {
         true => Ok(coerce(&array, data_type)?),
         false => Err(plan(format!(
