@@ -104,14 +104,14 @@ pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
 pub use index::{Hits, IndexKind, KeyIndex, KeyRows};
 pub use join::{
-    Estimate, ExplainFormat, JoinKey, JoinOptions, JoinSpec, JoinType, PartitionMode, ProjectedColumn, Properties,
-    Statistics, Validate,
+    Estimate, ExplainFormat, JoinKey, JoinOptions, JoinSpec, JoinType, Leg, LegKey, PartitionMode, ProjectedColumn,
+    Properties, StarJoin, Statistics, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
     BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, admission,
 };
-pub use probe::{Keys, Lookup, MapLookup, Metrics};
+pub use probe::{Keys, Lookup, MapLookup, Metrics, StarPlan, StarProbe, StarRows};
 pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream, Probe, RunOptions, Source, join};
 
 /// What the tests and benchmarks of this crate use beyond its API; it may change at any time.

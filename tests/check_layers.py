@@ -31,6 +31,12 @@ RANK = {name: rank for rank, names in enumerate(LINE) for name in names}
 CIRCLES: list[set[str]] = [
     # Rows of a nested type are copied by copying rows of its children.
     {"columns/gather.rs", "columns/gather_nested.rs"},
+    # A build is saved, shared and opened, and each of these gives a build.
+    {"python/classes/prepared.rs", "python/classes/saved.rs"},
+    # pyarrow objects are exchanged as capsules where they have no quicker way, and capsules are made into pyarrow objects.
+    {"python/interchange/capsule.rs", "python/interchange/pyarrow.rs"},
+    # Values of nested types are read by reading values.
+    {f"python/values/{name}.rs" for name in ("columns", "decimals", "keys", "nested", "temporal")},
 ]
 
 SRC = Path(__file__).parent.parent / "src"

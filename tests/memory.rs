@@ -470,6 +470,34 @@ fn finding_duplicates_is_admitted() {
     }
 }
 
+/// B10: what it takes to find the keys that repeat is admitted, but for the answer, and given back; a pool that refuses it
+/// keeps nothing.
+#[test]
+fn finding_repeated_keys_is_admitted() {
+    let keys = (0..ROWS).map(|i| i * 7919 % (ROWS / 3));
+    let rows = batch(vec![Arc::new(Int64Array::from_iter_values(keys))]);
+    let mut collector = collector(&rows, &(Arc::new(MemoryPool::unlimited()) as Arc<dyn Pool>), Cancel::default());
+    collector.push(rows).unwrap();
+    let build = collector.finish().unwrap();
+    for limit in [None, Some(10)] {
+        let counting = Arc::new(MemoryPool::unlimited());
+        let pool: Arc<dyn Pool> = counting.clone();
+        let (growth, found) = peak_growth(|| build.repeated_keys(limit, &pool, &Cancel::default()).unwrap());
+        assert_eq!(found.num_rows(), limit.unwrap_or(ROWS as usize / 3));
+        let answer = found.get_array_memory_size();
+        let admitted = counting.peak();
+        assert!(growth <= (admitted + answer + 16 * 1024) as isize, "{growth} allocated, {admitted} admitted");
+        assert_eq!(pool.reserved(), 0);
+    }
+    let small: Arc<dyn Pool> = Arc::new(MemoryPool::new(64));
+    let refused = build.repeated_keys(None, &small, &Cancel::default()).unwrap_err();
+    assert!(matches!(refused, Error::ResourcesExhausted(_)), "{refused}");
+    assert_eq!(small.reserved(), 0);
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(matches!(build.repeated_keys(None, &small, &cancel), Err(Error::Cancelled)));
+}
+
 /// S9, S11: a dictionary whose values all batches share is charged and admitted once, as are slices of list views.
 #[test]
 fn shared_values_are_admitted_once() {

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
 
 import pyarrow as pa
 from typing_extensions import Self
@@ -12,6 +12,7 @@ from prejoin.typing import (
     ArrowSchemaExportable,
     Key,
     Keys,
+    Legs,
     Memory,
     Metrics,
     Operand,
@@ -23,10 +24,31 @@ from prejoin.typing import (
 
 __version__: str
 
-_How: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+_OwnHow: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
+_How: TypeAlias = (
+    _OwnHow
+    | Literal["outer", "full outer", "full_outer", "left outer", "left_outer", "right outer", "right_outer"]
+    | Literal[
+        "left semi", "left_semi", "left anti", "left_anti", "right semi", "right_semi", "right anti", "right_anti"
+    ]
+)
+_LegHow: TypeAlias = Literal[
+    "inner",
+    "left",
+    "left outer",
+    "left_outer",
+    "semi",
+    "left semi",
+    "left_semi",
+    "anti",
+    "left anti",
+    "left_anti",
+    "mark",
+]
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
 _Keep: TypeAlias = Literal["all", "first", "last"]
-_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1"]
+_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+_T = TypeVar("_T")
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -204,8 +226,9 @@ class PreparedBuild:
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
-    def get(self, key: Any, *, keep: _Keep = "all") -> dict[str, Any] | None:
-        """The row of one key as a dict of Python values, None where the key is absent.
+    @overload
+    def get(self, key: Any, default: None = None, *, keep: _Keep = "all") -> dict[str, Any] | None:
+        """The row of one key as a dict of Python values, `default` where the key is absent.
 
         key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
             type cannot hold is absent.
@@ -215,25 +238,63 @@ class PreparedBuild:
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.get(2), users.get(3)
-        ({'id': 2, 'name': 'bob'}, None)
+        >>> users.get(2), users.get(3), users[1], 3 in users
+        ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
         """
 
-    def lookup(self, keys: Keys, columns: Sequence[str] | None = None, *, keep: _Keep = "all") -> pa.RecordBatch:
-        """One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+    @overload
+    def get(self, key: Any, default: _T, *, keep: _Keep = "all") -> dict[str, Any] | _T: ...
+    def __getitem__(self, key: Any, /) -> dict[str, Any]:
+        """The row of one key as a dict, as of `get`; KeyError where the key is absent."""
+
+    def __contains__(self, key: Any, /) -> bool:
+        """Whether one key is in the build."""
+
+    def lookup(
+        self,
+        keys: Keys,
+        columns: Sequence[str] | None = None,
+        *,
+        default: Any = None,
+        keep: _Keep = "all",
+    ) -> pa.RecordBatch:
+        """One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
 
         keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
             mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
             their names.
         columns: names of build columns, all by default.
+        default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
+            that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
 
-        Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+        Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
+        for a build that repeats keys without `keep`.
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
         >>> users.lookup([2, 3], columns=["name"]).to_pylist()
         [{'name': 'bob'}, {'name': None}]
+        """
+
+    def map(self, keys: Keys, column: str, default: Any = None, *, keep: _Keep = "all") -> Any:
+        """The value of one column for each key, in order; null, or the default, where the key is absent.
+
+        A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
+        where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+
+        keys: as for `lookup`.
+        column: the name of a build column.
+        default: what stands where the key is absent. A null of a key that is in the build stays null.
+        keep: "first" or "last" row of a key, where some key has several.
+
+        Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
+        hold exactly, and for a build that repeats keys without `keep`.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+        ['bob', 'nobody', 'ada']
         """
 
     def contains(self, keys: Keys) -> pa.BooleanArray:
@@ -243,6 +304,41 @@ class PreparedBuild:
         """The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
 
         Their sum is the exact number of rows of an inner join, before anything of it is made.
+        """
+
+    def counts(self, *, limit: int | None = None) -> pa.Table:
+        """The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+
+        Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
+        a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+
+        limit: largest number of keys, all by default.
+
+        >>> import prejoin, pyarrow as pa
+        >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+        [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+        """
+
+    def join(
+        self,
+        probe: Rows,
+        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        how: _How = "inner",
+        *,
+        where: Expr | str | None = None,
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        suffix: str = "_right",
+        coalesce: bool | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        validate: _Validate | None = None,
+    ) -> Any:
+        """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+        [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
         """
 
     def probe_indices(
@@ -288,6 +384,183 @@ class SharedBuild:
         """Identity of the contents: 32 hexadecimal digits."""
 
     def __reduce__(self) -> tuple[Any, tuple[str, str]]: ...
+
+@final
+class Leg:
+    """One join of a StarJoin: a prepared build, and how rows are joined with it.
+
+    Args:
+        build: A PreparedBuild, also an opened one, or a SharedBuild, which is opened.
+        on: What the build's keys are looked up by: None for columns that have the names of the keys, a name, a list of
+            names, or {column: build key or keys}. A column is one of the probe side or of an earlier leg, also one that
+            does not come out: its name, or "probe.x" or "planes.model" with the leg's name. Several columns may meet
+            one key.
+        how: "inner", "left", "semi", "anti" or "mark".
+        where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
+            column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
+            is that of the only column that has it.
+        suffix: Appended to names of build columns that are taken; where that is taken too, the leg's name goes before
+            the column's.
+        select: The build columns that come out, a list or {new name: name}; all but the keys by default. Later legs
+            reach the others all the same.
+        validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
+            share a key of the build, "1:1" for both.
+
+    Raises:
+        PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
+            and a condition that cannot be read.
+        TypeError: For a build that is none.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> prejoin.Leg(users, on={"user": "id"}, how="left")
+        Leg(keys=['id'], rows=2, on={'user': 'id'}, how='left')
+
+    """
+
+    def __new__(
+        cls,
+        build: PreparedBuild | SharedBuild,
+        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        how: _LegHow = "inner",
+        *,
+        where: Expr | str | None = None,
+        suffix: str = "_right",
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        validate: _Validate | None = None,
+    ) -> Self: ...
+    @property
+    def build(self) -> PreparedBuild:
+        """The build."""
+
+    @property
+    def on(self) -> str | list[str] | dict[str, str | list[str]] | None:
+        """What the keys are looked up by, as it was given."""
+
+    @property
+    def how(self) -> str:
+        """Which rows come out."""
+
+    @property
+    def where(self) -> Expr | None:
+        """The condition on pairs."""
+
+    @property
+    def suffix(self) -> str:
+        """What is appended to names that are taken."""
+
+    @property
+    def select(self) -> list[str] | dict[str, str] | None:
+        """The build columns that come out, as they were given."""
+
+    @property
+    def validate(self) -> str:
+        """How many rows of each side may share a key."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
+
+@final
+class StarJoin:
+    """Joins of one probe side with several prepared builds in one pass.
+
+    Args:
+        legs: A list of Leg or PreparedBuild, or a mapping {name: leg}. The legs of a list are named leg0, leg1, and so
+            on.
+        select: Output columns in their order, a list or {new name: column}: names of the output, or "probe.x" and
+            "planes.seats" with the leg's name, which also reach what does not come out by itself. Others are not made
+            at all; [] keeps the row count.
+        limit: Largest number of output rows.
+        batch_size: Largest number of rows of a batch of a lazy result (8192).
+
+    Rows, order, types and nulls are those of as many calls of `join` in a row, each with the output of the one before.
+    Each leg looks up the rows that are left only, and every output column is copied once, at the end. The output has
+    the probe's columns, then those of the legs in their order.
+
+    It never changes: any number of threads may call it at once. It pickles where its builds do.
+
+    Raises:
+        PlanError: For no legs, and names of legs that are taken.
+        TypeError: For legs that are none.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "city": [7, 8]}), on="id")
+        >>> cities = prejoin.prepare(pa.table({"city": [7, 8], "name": ["Rome", "Oslo"]}), on="city")
+        >>> star = prejoin.StarJoin({"users": prejoin.Leg(users, on={"user": "id"}), "cities": cities})
+        >>> star(pa.record_batch({"user": [2, 3, 1]})).to_pylist()
+        [{'user': 2, 'city': 8, 'name': 'Oslo'}, {'user': 1, 'city': 7, 'name': 'Rome'}]
+
+    """
+
+    def __new__(
+        cls,
+        legs: Legs,
+        *,
+        select: Sequence[str] | Mapping[str, str] | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+    ) -> Self: ...
+    def __call__(self, probe: Rows) -> Any:
+        """Joins `probe` and answers in kind, as `join` does.
+
+        A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
+        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+
+        Args:
+            probe: Any rows.
+
+        Raises:
+            PlanError: For columns that are not there or not unique, and key types that differ.
+            ExecutionError: For rows that `validate` refuses, and conditions that fail.
+
+        """
+
+    def schema(self, probe_schema: ArrowSchemaExportable) -> pa.Schema:
+        """The pyarrow.Schema of the output over a probe side of this schema, without any rows.
+
+        Args:
+            probe_schema: A pyarrow.Schema, or anything with __arrow_c_schema__.
+
+        Returns:
+            The schema that the output of a call has.
+
+        Raises:
+            PlanError: For columns that are not there or not unique, and key types that differ.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> prejoin.StarJoin([users]).schema(pa.schema({"id": pa.int64()})).names
+            ['id', 'name']
+
+        """
+
+    def explain(self) -> str:
+        """The star as text.
+
+        Returns:
+            One line for each leg, with the rows that reached it and the rows that it gave in all calls so far.
+
+        """
+
+    @property
+    def legs(self) -> dict[str, Leg]:
+        """The legs by name, in order."""
+
+    @property
+    def select(self) -> list[str] | dict[str, str] | None:
+        """The output columns, as they were chosen."""
+
+    @property
+    def limit(self) -> int | None:
+        """Largest number of output rows."""
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of rows of a batch of a lazy result."""
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
 @final
 class Source:
@@ -552,7 +825,7 @@ class HashJoin:
         build: ArrowSchemaExportable | Rows,
         probe: ArrowSchemaExportable | Rows,
         on: Key | Iterable[Key | tuple[Key, Key]],
-        how: _How = "inner",
+        how: _OwnHow = "inner",
         *,
         null_equal: bool | Sequence[bool] | None = None,
         where: Expr | str | None = None,
@@ -667,11 +940,11 @@ class HashJoin:
     @on.setter
     def on(self, on: Key | Iterable[Key | tuple[Key, Key]]) -> None: ...
     @property
-    def how(self) -> _How:
+    def how(self) -> _OwnHow:
         """The kind of the join."""
 
     @how.setter
-    def how(self, how: _How) -> None: ...
+    def how(self, how: _OwnHow) -> None: ...
     @property
     def null_equal(self) -> tuple[bool, ...]:
         """Whether null matches null, for each key."""
@@ -745,7 +1018,7 @@ def prepare(
 
 def join(
     probe: Rows,
-    build: PreparedBuild | Rows,
+    build: PreparedBuild | Rows | Leg | Legs,
     on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     how: _How = "inner",
     *,
@@ -763,11 +1036,13 @@ def join(
     pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
     pyarrow.RecordBatchReader that pulls lazily.
 
-    build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+    build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
+        PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
     on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
         where a list of build names asks for equality with each. The build columns named are the build's keys, in any
         order; several probe columns may meet one of them.
     how: which rows come out. left keeps probe rows, right keeps build rows.
+        Words of other libraries are taken too: outer, left_semi, right anti.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
         or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
@@ -831,7 +1106,7 @@ def inspect(path: str | os.PathLike[str]) -> Saved:
     """
 
 def col(name: str) -> Expr:
-    """A column: "build.x" or "probe.y".
+    """A column: "build.x" or "probe.y", or with the name of a leg of a StarJoin "planes.z".
 
     Raises PlanError for a name without its side.
     """
@@ -849,8 +1124,9 @@ def lit(value: Any) -> Expr:
 def sql(text: str) -> Expr:
     """A condition, or a part of one, from SQL text.
 
-    A column is `build.x`, `probe.y` or `"build"."my x"`; a name without its side is the one side's that has it. The
-    language is in docs/predicates.md. Wherever a condition is taken, its text is taken as well.
+    A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
+    without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is
+    taken, its text is taken as well.
 
     Raises PlanError, with line and column, for text that is not of the language.
 

@@ -7,13 +7,13 @@ duckdb, nanoarrow and arro3 implement it.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from prejoin._core import Expr, Source
+    from prejoin._core import Expr, Leg, PreparedBuild, SharedBuild, Source
 
 __all__ = [
     "ArrowArrayExportable",
@@ -22,8 +22,10 @@ __all__ = [
     "Estimate",
     "Key",
     "Keys",
+    "Legs",
     "Memory",
     "Metrics",
+    "OneLeg",
     "Operand",
     "Properties",
     "Rows",
@@ -99,6 +101,12 @@ Key: TypeAlias = Union[str, int, "Expr"]
 Keys: TypeAlias = Any
 """Any number of keys: an iterable of values, or of tuples if there are several key columns; an array or series; a
 mapping of key names to iterables, arrays or series; or a table with the key columns."""
+
+OneLeg: TypeAlias = Union["Leg", "PreparedBuild", "SharedBuild"]
+"""A leg of a star join; a build alone is one on the names of its keys."""
+
+Legs: TypeAlias = Sequence[OneLeg] | Mapping[str, OneLeg]
+"""The legs of a star join: in a list, or by name."""
 
 
 class Estimate(TypedDict):

@@ -115,6 +115,11 @@ impl<'a> Selection<'a> {
         let start = *self.rows.first()? as usize;
         self.contiguous.then(|| start..start + self.rows.len())
     }
+
+    /// The rows.
+    pub(crate) fn rows(&self) -> &'a [u32] {
+        self.rows
+    }
 }
 
 impl Rows for Selection<'_> {

@@ -38,22 +38,21 @@ impl Expr {
     /// supported for the types of its operands, if a condition is not Boolean, and if the tree is deeper than
     /// [`MAX_DEPTH`].
     pub fn bind(&self, build: &SchemaRef, probe: &SchemaRef) -> Result<Predicate> {
+        let (build_names, probe_names) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
+        let sides = Sides { build, probe, build_names, probe_names };
+        self.bind_with(&mut |column| sides.find(column))
+    }
+
+    /// [`bind`](Self::bind) where `find` says which column of which side is meant, and its type.
+    pub(crate) fn bind_with(&self, find: &mut Find<'_>) -> Result<Predicate> {
         let depth = self.depth();
         if depth > MAX_DEPTH {
             return plan_err!(
                 "the condition has {depth} levels, at most {MAX_DEPTH} are supported; nest it less deeply"
             );
         }
-        let mut binder = Binder {
-            build,
-            probe,
-            build_names: Positions::new(build, "build"),
-            probe_names: Positions::new(probe, "probe"),
-            columns: Vec::new(),
-            index_of: HashMap::new(),
-            types: Vec::new(),
-            steps: Vec::new(),
-        };
+        let mut binder =
+            Binder { find, columns: Vec::new(), index_of: HashMap::new(), types: Vec::new(), steps: Vec::new() };
         binder.bind(self)?;
         let Binder { steps, columns, types, .. } = binder;
         Ok(Predicate { expr: self.clone(), steps, columns, types })
@@ -91,11 +90,19 @@ struct Operand<'a> {
     from: usize,
 }
 
-struct Binder<'a> {
+/// Finds the column that an expression names.
+pub(crate) type Find<'a> = dyn FnMut(&ColumnRef) -> Result<(Side, usize, DataType)> + 'a;
+
+/// The two sides of an ordinary join.
+struct Sides<'a> {
     build: &'a SchemaRef,
     probe: &'a SchemaRef,
     build_names: Positions<'a>,
     probe_names: Positions<'a>,
+}
+
+struct Binder<'a, 'b> {
+    find: &'a mut Find<'b>,
     columns: Vec<(Side, usize)>,
     /// Where each of `columns` is.
     index_of: HashMap<(Side, usize), usize>,
@@ -103,7 +110,7 @@ struct Binder<'a> {
     steps: Vec<Step>,
 }
 
-impl Binder<'_> {
+impl Binder<'_, '_> {
     /// Writes the steps of a condition. Uses a list of tasks instead of recursion, so that a deep condition needs no
     /// more of the stack than a flat one.
     fn bind(&mut self, root: &Expr) -> Result<()> {
@@ -352,6 +359,19 @@ impl Binder<'_> {
     }
 
     fn column<'e>(&mut self, column: &ColumnRef) -> Result<Operand<'e>> {
+        let (side, position, data_type) = (self.find)(column)?;
+        let wanted = (side, position);
+        let index = *self.index_of.entry(wanted).or_insert_with(|| {
+            self.columns.push(wanted);
+            self.types.push(data_type.clone());
+            self.columns.len() - 1
+        });
+        Ok(self.result(self.steps.len(), Step::Column(index), data_type))
+    }
+}
+
+impl Sides<'_> {
+    fn find(&self, column: &ColumnRef) -> Result<(Side, usize, DataType)> {
         let side = match (column.side, &column.id) {
             (Some(side), _) => side,
             (None, id) => self.side_of(id)?,
@@ -368,14 +388,7 @@ impl Binder<'_> {
                 );
             }
         };
-        let wanted = (side, position);
-        let data_type = schema.field(position).data_type().clone();
-        let index = *self.index_of.entry(wanted).or_insert_with(|| {
-            self.columns.push(wanted);
-            self.types.push(data_type.clone());
-            self.columns.len() - 1
-        });
-        Ok(self.result(self.steps.len(), Step::Column(index), data_type))
+        Ok((side, position, schema.field(position).data_type().clone()))
     }
 
     fn schema(&self, side: Side) -> &SchemaRef {

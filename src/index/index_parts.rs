@@ -281,7 +281,7 @@ impl KeyIndex {
         for group in (0..self.num_keys).step_by((self.num_keys / SAMPLES).max(1)) {
             let row = groups.first_row(group as u32) as usize;
             let encoded = encoder.encode(&key(row)?, 0, 1, &mut chunk)?;
-            if encoded.row(0).data() != keys.value(group as u32) {
+            if encoded.key(0) != keys.value(group as u32) {
                 return Err(damaged("its keys are encoded as this version does not; prepare and save the build again"));
             }
         }

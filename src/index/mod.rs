@@ -26,6 +26,7 @@ mod key_index;
 mod key_rows;
 mod options;
 mod partition;
+mod plain_rows;
 mod ranked_bits;
 mod rows_index;
 mod step_counter;

@@ -9,7 +9,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::ScalarBuffer;
 use arrow_data::ArrayData;
-use arrow_row::{RowConverter, Rows, SortField};
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
@@ -20,6 +20,7 @@ use super::hash_build::{Built, build};
 use super::hits::ProbeChunk;
 use super::key_chunk::KeyChunk;
 use super::partition::KeySource;
+use super::plain_rows::{EncodedChunk, PlainRows};
 use super::{Hits, IndexContext, KeyRows, NONE, step_counter};
 use crate::columns::floats::canonical;
 use crate::columns::{Selection, Share, gather_shared, has_floats};
@@ -62,7 +63,13 @@ impl Encoder {
     }
 
     /// Encodes rows `start..start + len`, and fills `chunk` with those that no null keeps from matching.
-    pub(super) fn encode(&self, columns: &[ArrayRef], start: usize, len: usize, chunk: &mut KeyChunk) -> Result<Rows> {
+    pub(super) fn encode(
+        &self,
+        columns: &[ArrayRef],
+        start: usize,
+        len: usize,
+        chunk: &mut KeyChunk,
+    ) -> Result<EncodedChunk> {
         let live = chunk.live(len);
         let mut parts = Vec::with_capacity(columns.len());
         for (column, nulls_equal) in columns.iter().zip(&self.nulls_equal) {
@@ -74,7 +81,10 @@ impl Encoder {
         }
         chunk.words(len);
         chunk.compact(start, len);
-        Ok(self.converter.convert_columns(&parts)?)
+        Ok(match PlainRows::encode(&parts) {
+            Some(rows) => EncodedChunk::Plain(rows),
+            None => EncodedChunk::Converted(self.converter.convert_columns(&parts)?),
+        })
     }
 }
 
@@ -319,7 +329,7 @@ impl ProbeChunk for RowsProbe<'_> {
                 return 0;
             }
         };
-        let key = |row: u32| rows.row(row as usize - start).data();
+        let key = |row: u32| rows.key(row as usize - start);
         chunk.hash_live(|row| hash::collide(hash::bytes(key(row), *seed), *collide));
         let touch = |group| keys.value(group).first().copied().unwrap_or(0);
         let equal = |group, row| keys.value(group) == key(row);
@@ -352,8 +362,7 @@ fn collect(
         let rows = encoder.encode(columns, start, len, &mut chunk)?;
         scratch.try_resize(held + estimate.max(rows.size()))?;
         for &row in chunk.live_rows() {
-            let key = rows.row(row as usize - start);
-            match keys.group(key.data(), retained)? {
+            match keys.group(rows.key(row as usize - start), retained)? {
                 Some(group) => group_of[row as usize] = group,
                 None => {
                     scratch.try_resize(held)?;

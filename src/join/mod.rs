@@ -10,6 +10,7 @@ mod other_schemas;
 mod output;
 mod properties;
 mod spec;
+mod star;
 mod statistics;
 mod validate;
 
@@ -26,6 +27,8 @@ pub(crate) use output::{ColumnOrigin, Output, OutputColumn, extended};
 pub use properties::Properties;
 pub(crate) use properties::properties;
 pub use spec::JoinSpec;
+pub(crate) use star::{Cell, LegLayout};
+pub use star::{Leg, LegKey, StarJoin};
 pub(crate) use statistics::statistics;
 pub use statistics::{Estimate, Statistics};
 pub use validate::Validate;

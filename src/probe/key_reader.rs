@@ -67,6 +67,25 @@ impl Codes {
 }
 
 impl KeyReader {
+    /// Readers of further columns that keys must equal, as (place of the key, position): each reads the columns at
+    /// `positions`, but for one key.
+    ///
+    /// # Errors
+    /// As of [`try_new`](Self::try_new).
+    pub(crate) fn further(
+        build: &PreparedBuild,
+        positions: &[usize],
+        further: &[(usize, usize)],
+        schema: &Schema,
+    ) -> Result<Vec<Self>> {
+        let reader = |&(key, position): &(usize, usize)| {
+            let mut positions = positions.to_vec();
+            positions[key] = position;
+            Self::try_new(build, &positions, schema)
+        };
+        further.iter().map(reader).collect()
+    }
+
     /// A reader of the columns at `positions`, one per key of `build`, in batches of `schema`.
     ///
     /// # Errors

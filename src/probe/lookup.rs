@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, bit_util};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 
 use super::entries::{Entries, EntryShape, Input, KeySource, STAGE};
 use super::key_reader::Keys;
 use super::pieces::check_batch_size;
 use super::visited::Visited;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, gather, in_column};
+use crate::columns::{Selection, concat, gather, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::{JoinType, extended, repeated_key};
@@ -189,16 +189,72 @@ impl Lookup {
     /// # Errors
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`], [`Error::Execution`] if a column outgrows its offsets.
     pub fn rows(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<RecordBatch> {
+        self.rows_or(keys, keep, &[], hits, cancel)
+    }
+
+    /// [`rows`](Self::rows) with a default where the key is absent: for each column an array of one value of its type, or
+    /// `None` for null. No `defaults` are nulls for all.
+    ///
+    /// # Errors
+    /// As of [`rows`](Self::rows), and [`Error::Plan`] for defaults that are not one value of the type for each column.
+    pub fn rows_or(
+        &self,
+        keys: &Keys,
+        keep: Keep,
+        defaults: &[Option<ArrayRef>],
+        hits: &mut Hits,
+        cancel: &Cancel,
+    ) -> Result<RecordBatch> {
+        self.check_defaults(defaults)?;
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
         check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
-        let columns = self.columns.iter().zip(self.schema.fields());
-        let columns = columns
-            .map(|(column, field)| gather(column, selection).map_err(|error| in_column(error, field.name())))
-            .collect::<Result<_>>()?;
+        let column = |(i, field): (usize, &FieldRef)| {
+            let found = gather(&self.columns[i], selection);
+            let filled = found.and_then(|found| match defaults.get(i) {
+                Some(Some(default)) => or_default(found, default, &rows, cancel),
+                _ => Ok(found),
+            });
+            filled.map_err(|error| in_column(error, field.name()))
+        };
+        let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
+}
+
+impl Lookup {
+    fn check_defaults(&self, defaults: &[Option<ArrayRef>]) -> Result<()> {
+        let fields = self.schema.fields();
+        if !defaults.is_empty() && defaults.len() != fields.len() {
+            return plan_err!("{} defaults were given for {} columns", defaults.len(), fields.len());
+        }
+        for (field, default) in fields.iter().zip(defaults) {
+            if let Some(default) = default.as_ref().filter(|one| one.len() != 1 || one.data_type() != field.data_type())
+            {
+                return plan_err!(
+                    "a default of column {:?} is one value of type {}, {} of type {} were given",
+                    field.name(),
+                    field.data_type(),
+                    default.len(),
+                    default.data_type()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `found` with `default` where the row is [`NONE`].
+fn or_default(found: ArrayRef, default: &ArrayRef, rows: &[u32], cancel: &Cancel) -> Result<ArrayRef> {
+    if !rows.contains(&NONE) {
+        return Ok(found);
+    }
+    let last = found.len() as u32;
+    let both = concat(&[found, Arc::clone(default)], cancel)?;
+    let place = |(i, &row): (usize, &u32)| if row == NONE { last } else { i as u32 };
+    let places: Vec<u32> = rows.iter().enumerate().map(place).collect();
+    gather(&both, Selection::try_new(&places, both.len())?)
 }
 
 impl Entries {

@@ -1,6 +1,7 @@
 //! Probing: keys of a probe batch in, pairs of rows, output batches out.
 
 mod check_input;
+mod counts;
 mod entries;
 mod key_reader;
 mod lookup;
@@ -11,6 +12,7 @@ mod pieces;
 mod plan;
 mod probe_loop;
 mod residual;
+mod star;
 mod visited;
 
 pub use key_reader::Keys;
@@ -23,4 +25,5 @@ pub(crate) use metrics::{JoinMetrics, Timer, add};
 pub(crate) use pieces::few_batches;
 pub(crate) use plan::ProbePlan;
 pub(crate) use probe_loop::ProbeLoop;
+pub use star::{StarPlan, StarProbe, StarRows};
 pub(crate) use visited::{Claim, Marks, PartitionMarks};

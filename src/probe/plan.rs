@@ -52,18 +52,16 @@ impl ProbePlan {
         spec.validate.check_build(&build)?;
         let probe_schema = spec.probe_schema();
         let probe_keys: Vec<usize> = spec.on.iter().map(|&(_, probe)| probe).collect();
-        let reader = |keys: &[usize]| KeyReader::try_new(&build, keys, probe_schema);
-        let key_reader = reader(&probe_keys)?;
+        let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
         // A row matches where its keys are one key of the build, from whichever of several columns each is read.
-        let mut further_keys = Vec::with_capacity(spec.also.len());
+        let mut further = Vec::with_capacity(spec.also.len());
         for &(of, probe) in &spec.also {
             let Some(key) = spec.on.iter().position(|&(key, _)| key == of) else {
                 return internal_err!("build column {of} is tested as a key and is none");
             };
-            let mut keys = probe_keys.clone();
-            keys[key] = probe;
-            further_keys.push(reader(&keys)?);
+            further.push((key, probe));
         }
+        let further_keys = KeyReader::further(&build, &probe_keys, &further, probe_schema)?;
         // Only the columns that are read are leased, so that those of a file opened unverified are checked alone.
         let tested = predicate.iter().flat_map(|predicate| predicate.columns());
         let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);

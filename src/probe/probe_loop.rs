@@ -104,6 +104,11 @@ impl ProbeLoop {
                 visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
+        self.feed(batch)
+    }
+
+    /// Takes a batch that is known to fit; no metrics count it.
+    pub(super) fn feed(&mut self, batch: RecordBatch) -> Result<()> {
         if self.wants_input() {
             let lookup = self.plan.key_source(&batch, &mut self.hits)?;
             self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits), self.cancel.clone()));
@@ -174,6 +179,21 @@ impl ProbeLoop {
     pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
         let (plan, cancel) = (Arc::clone(&self.plan), self.cancel.clone());
         drain(&plan.output.schema, &cancel, || self.next_output())
+    }
+
+    /// Replaces the contents of `entries` by the next entries of the batch that was fed; false where it has no more. For
+    /// joins that make their output elsewhere.
+    pub(super) fn next_entries(&mut self, entries: &mut Entries) -> Result<bool> {
+        self.cancel.check()?;
+        std::mem::swap(&mut self.entries, entries);
+        self.entries.clear();
+        let plan = Arc::clone(&self.plan);
+        let filled = plan.build.guarded(|| self.fill())?;
+        if !filled {
+            self.hits = self.input.take().map(Input::into_hits).unwrap_or_default();
+        }
+        std::mem::swap(&mut self.entries, entries);
+        Ok(filled)
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -1,13 +1,15 @@
 //! Arguments that several classes and functions take, each with an error that names the argument.
 
 use arrow_schema::SchemaRef;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 
 use super::errors::{plan, type_error};
-use super::interchange::type_name;
+use super::interchange::{is_a, type_name};
 use crate::columns::{Positions, names};
-use crate::join::Validate;
+use crate::error::{Result, plan_err};
+use crate::join::{JoinType, Validate};
 use crate::prepare::{Keep, NullEquality};
 
 /// A whole number of at least 0, None where it was left out.
@@ -22,6 +24,72 @@ pub(crate) fn count(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Op
     index.extract().map(Some).map_err(|_| plan(format!("{name} is a whole number from 0 to 2^64-1, {index} was given")))
 }
 
+/// What the result of a join is, by what its probe side is.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Form {
+    Batch,
+    Table,
+    Reader,
+}
+
+impl Form {
+    pub(crate) fn of(probe: &Bound<'_, PyAny>) -> PyResult<Form> {
+        let py = probe.py();
+        if is_a(probe, "pyarrow", "RecordBatch")? {
+            return Ok(Form::Batch);
+        }
+        let tables = [("pyarrow", "Table"), ("pandas", "DataFrame"), ("polars", "DataFrame"), ("arro3.core", "Table")];
+        for (module, class) in tables {
+            if is_a(probe, module, class)? {
+                return Ok(Form::Table);
+            }
+        }
+        if probe.is_instance_of::<PyList>() || probe.is_instance_of::<PyTuple>() {
+            return Ok(Form::Table);
+        }
+        let stream = probe.hasattr(intern!(py, "__arrow_c_stream__"))?;
+        if !stream && probe.hasattr(intern!(py, "__arrow_c_array__"))? {
+            return Ok(Form::Batch);
+        }
+        Ok(Form::Reader)
+    }
+}
+
+/// The join kind of a `how=` word; those that other libraries use are taken too.
+pub(crate) fn join_type(how: &str) -> Result<JoinType> {
+    own_join_type(match how {
+        "outer" | "full outer" | "full_outer" => "full",
+        "left outer" | "left_outer" => "left",
+        "right outer" | "right_outer" => "right",
+        "left semi" | "left_semi" => "semi",
+        "left anti" | "left_anti" => "anti",
+        "right semi" | "right_semi" => "build_semi",
+        "right anti" | "right_anti" => "build_anti",
+        own => own,
+    })
+}
+
+/// The join kind of a `how=` word of this package.
+pub(crate) fn own_join_type(how: &str) -> Result<JoinType> {
+    Ok(match how {
+        "inner" => JoinType::Inner,
+        "left" => JoinType::ProbeOuter,
+        "right" => JoinType::BuildOuter,
+        "full" => JoinType::FullOuter,
+        "semi" => JoinType::ProbeSemi,
+        "anti" => JoinType::ProbeAnti,
+        "mark" => JoinType::ProbeMark,
+        "build_semi" => JoinType::BuildSemi,
+        "build_anti" => JoinType::BuildAnti,
+        _ => {
+            return plan_err!(
+                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
+                 build_anti (left keeps probe rows, right keeps build rows)"
+            );
+        }
+    })
+}
+
 /// A name or a sequence of names.
 pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     if let Ok(name) = on.extract::<String>() {
@@ -29,6 +97,51 @@ pub(crate) fn key_names(on: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     }
     on.extract::<Vec<String>>()
         .map_err(|_| plan(format!("on is a column name or a list of column names, {} was given", type_name(on))))
+}
+
+/// `on=`: a name, a list of common names, or a mapping {probe name: build name or names}; as (probe name, build name).
+pub(crate) fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    if let Ok(mapping) = on.cast::<PyDict>() {
+        let refused =
+            |_: PyErr| plan("on={probe name: build name} takes names only; a build name may be a list of names");
+        let mut pairs = Vec::with_capacity(mapping.len());
+        for (probe, build) in mapping {
+            let probe: String = probe.extract().map_err(refused)?;
+            let builds = key_names(&build).map_err(refused)?;
+            if builds.is_empty() {
+                return Err(plan(format!("on names no build column for the probe column {probe:?}")));
+            }
+            pairs.extend(builds.into_iter().map(|build| (probe.clone(), build)));
+        }
+        return Ok(pairs);
+    }
+    let refused = |_| {
+        plan(format!(
+            "on is a column name, a list of names that both sides have, or a mapping {{probe name: build name}}; \
+             {} was given (pairs are not taken, since their order would have to be guessed)",
+            on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
+        ))
+    };
+    Ok(key_names(on).map_err(refused)?.into_iter().map(|name| (name.clone(), name)).collect())
+}
+
+/// `select=`: a list of names, or a mapping {new name: name}.
+pub(crate) fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
+    let refused = |_| {
+        type_error(format!(
+            "select is a list of column names or a mapping {{new name: name}}, {} was given",
+            select.repr().map_or_else(|_| type_name(select), |repr| repr.to_string())
+        ))
+    };
+    if let Ok(mapping) = select.cast::<PyDict>() {
+        let pair = |(new, name): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((Some(new.extract()?), name.extract()?));
+        return mapping.iter().map(pair).collect::<PyResult<_>>().map_err(refused);
+    }
+    if select.is_instance_of::<PyString>() {
+        return Err(refused(plan("")));
+    }
+    let names = select.extract::<Vec<String>>().map_err(refused)?;
+    Ok(names.into_iter().map(|name| (None, name)).collect())
 }
 
 /// `keep=`: which of the rows that share a key.
@@ -44,10 +157,10 @@ pub(crate) fn keep_of(keep: &str) -> PyResult<Keep> {
 /// `validate=`: how many rows of each side may share a key.
 pub(crate) fn validate_of(validate: Option<&str>) -> PyResult<Validate> {
     match validate {
-        None | Some("m:m") => Ok(Validate::ManyToMany),
-        Some("1:1") => Ok(Validate::OneToOne),
-        Some("1:m") => Ok(Validate::OneToMany),
-        Some("m:1") => Ok(Validate::ManyToOne),
+        None | Some("m:m" | "many_to_many") => Ok(Validate::ManyToMany),
+        Some("1:1" | "one_to_one") => Ok(Validate::OneToOne),
+        Some("1:m" | "one_to_many") => Ok(Validate::OneToMany),
+        Some("m:1" | "many_to_one") => Ok(Validate::ManyToOne),
         Some(other) => Err(plan(format!(
             "validate={other:?} is none of m:m, 1:1, 1:m, m:1 (the probe side first: m:1 is a build with one row per key)"
         ))),

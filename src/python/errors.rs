@@ -131,6 +131,11 @@ impl From<PyErr> for Error {
     }
 }
 
+/// True for a `PlanError`.
+pub(crate) fn is_plan_error(py: Python<'_>, error: &PyErr) -> bool {
+    classes(py).is_ok_and(|all| error.get_type(py).is(&all.plan))
+}
+
 /// A `PlanError` with this text.
 pub(crate) fn plan(text: impl Into<String>) -> PyErr {
     Error::Plan(text.into()).into()

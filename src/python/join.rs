@@ -1,63 +1,30 @@
 //! `prejoin.join`: an attached join with a projection, validated once per (build, probe schema, options).
 
 use std::collections::HashSet;
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use super::arguments::{count, key_names, validate_of};
+use super::arguments::{Form, count, join_type, pairs, selection, validate_of};
+use super::attached::Attached;
 use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
 use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;
 use super::classes::source::once;
+use super::classes::star_join::{PyStarJoin, is_star};
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, PIECE_ROWS, run_options};
-use super::interchange::{BatchStream, Columns, PySchema, c_batch, is_a, reader, type_name};
-use super::recent::Recent;
+use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
-use crate::error::{Result, plan_err};
-use crate::join::{JoinOptions, JoinType};
+use crate::join::JoinOptions;
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
-use crate::probe::{ProbePlan, few_batches};
-use crate::run::{HashJoin, RunOptions, attach_by_name};
-
-/// A join that `prejoin.join` attached before.
-pub(crate) struct Attached {
-    options: JoinOptions,
-    probe_schema: SchemaRef,
-    /// The probe columns that the join reads; `None` is all.
-    columns: Option<Arc<Columns>>,
-    join: HashJoin,
-    /// For whole batches: output is not cut.
-    plan: Arc<ProbePlan>,
-    schema: PySchema,
-}
-
-/// The joins that were attached to one build lately.
-#[derive(Default)]
-pub(crate) struct JoinCache(Mutex<Recent<Arc<Attached>, 8>>);
-
-impl JoinCache {
-    fn get(&self, options: &JoinOptions, schema: &SchemaRef) -> Option<Arc<Attached>> {
-        let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same_schema = |other: &SchemaRef| Arc::ptr_eq(other, schema) || other == schema;
-        let fits = |join: &Arc<Attached>| Ok(same_schema(&join.probe_schema) && join.options == *options);
-        let Ok::<_, Infallible>(found) = joins.find(fits);
-        found.map(Arc::clone)
-    }
-
-    fn add(&self, join: Arc<Attached>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(join);
-    }
-}
+use crate::probe::few_batches;
+use crate::run::{RunOptions, attach_by_name};
 
 /// Joins `probe` to `build` and answers in kind.
 ///
@@ -65,11 +32,13 @@ impl JoinCache {
 /// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
 /// pyarrow.RecordBatchReader that pulls lazily.
 ///
-/// build: a PreparedBuild, or rows that are prepared for this call (needs `on`).
+/// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
+///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},
 ///     where a list of build names asks for equality with each. The build columns named are the build's keys, in any
 ///     order; several probe columns may meet one of them.
 /// how: which rows come out. left keeps probe rows, right keeps build rows.
+///     Words of other libraries are taken too: outer, left_semi, right anti.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
 ///     or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
@@ -111,6 +80,22 @@ pub(super) fn join<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         let py = probe.py();
+        if is_star(build)? {
+            let for_one = [
+                ("on", on.is_some()),
+                ("how", how != "inner"),
+                ("where", r#where.is_some()),
+                ("suffix", suffix != "_right"),
+                ("coalesce", coalesce.is_some()),
+                ("validate", validate.is_some()),
+            ];
+            if let Some((name, _)) = for_one.into_iter().find(|(_, given)| *given) {
+                return Err(plan(format!(
+                    "{name}= is said by each leg where there are several builds: prejoin.Leg(build, {name}=..)"
+                )));
+            }
+            return PyStarJoin::new(build, select, limit, batch_size)?.join(probe);
+        }
         let mut options = JoinOptions {
             on: on.map(pairs).transpose()?,
             join_type: join_type(how)?,
@@ -126,14 +111,6 @@ pub(super) fn join<'py>(
             return Err(type_error(format!(
                 "the first argument is the probe side and the second the build side; a PreparedBuild was given first, \
                  and {} second: call prejoin.join(rows, build)",
-                type_name(build)
-            )));
-        }
-        let listed = build.is_instance_of::<PyList>() || build.is_instance_of::<PyTuple>();
-        if listed && build.try_iter()?.flatten().any(|one| one.cast::<PyPreparedBuild>().is_ok()) {
-            return Err(type_error(format!(
-                "the second argument is the build side, which is one PreparedBuild; a {} of builds was given: join them \
-                 one after the other, each with the result of the one before",
                 type_name(build)
             )));
         }
@@ -181,84 +158,6 @@ pub(super) fn join<'py>(
     })
 }
 
-/// What the result of a join is, by what its probe side is.
-#[derive(PartialEq)]
-enum Form {
-    Batch,
-    Table,
-    Reader,
-}
-
-impl Form {
-    fn of(probe: &Bound<'_, PyAny>) -> PyResult<Form> {
-        let py = probe.py();
-        if is_a(probe, "pyarrow", "RecordBatch")? {
-            return Ok(Form::Batch);
-        }
-        let tables = [("pyarrow", "Table"), ("pandas", "DataFrame"), ("polars", "DataFrame"), ("arro3.core", "Table")];
-        for (module, class) in tables {
-            if is_a(probe, module, class)? {
-                return Ok(Form::Table);
-            }
-        }
-        if probe.is_instance_of::<PyList>() || probe.is_instance_of::<PyTuple>() {
-            return Ok(Form::Table);
-        }
-        let stream = probe.hasattr(intern!(py, "__arrow_c_stream__"))?;
-        if !stream && probe.hasattr(intern!(py, "__arrow_c_array__"))? {
-            return Ok(Form::Batch);
-        }
-        Ok(Form::Reader)
-    }
-}
-
-/// The join kind of a `how=` word.
-pub(crate) fn join_type(how: &str) -> Result<JoinType> {
-    Ok(match how {
-        "inner" => JoinType::Inner,
-        "left" => JoinType::ProbeOuter,
-        "right" => JoinType::BuildOuter,
-        "full" => JoinType::FullOuter,
-        "semi" => JoinType::ProbeSemi,
-        "anti" => JoinType::ProbeAnti,
-        "mark" => JoinType::ProbeMark,
-        "build_semi" => JoinType::BuildSemi,
-        "build_anti" => JoinType::BuildAnti,
-        _ => {
-            return plan_err!(
-                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
-                 build_anti (left keeps probe rows, right keeps build rows)"
-            );
-        }
-    })
-}
-
-/// `on=`: a name, a list of common names, or a mapping {probe name: build name or names}; as (probe name, build name).
-fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
-    if let Ok(mapping) = on.cast::<PyDict>() {
-        let refused =
-            |_: PyErr| plan("on={probe name: build name} takes names only; a build name may be a list of names");
-        let mut pairs = Vec::with_capacity(mapping.len());
-        for (probe, build) in mapping {
-            let probe: String = probe.extract().map_err(refused)?;
-            let builds = key_names(&build).map_err(refused)?;
-            if builds.is_empty() {
-                return Err(plan(format!("on names no build column for the probe column {probe:?}")));
-            }
-            pairs.extend(builds.into_iter().map(|build| (probe.clone(), build)));
-        }
-        return Ok(pairs);
-    }
-    let refused = |_| {
-        plan(format!(
-            "on is a column name, a list of names that both sides have, or a mapping {{probe name: build name}}; \
-             {} was given (pairs are not taken, since their order would have to be guessed)",
-            on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
-        ))
-    };
-    Ok(key_names(on).map_err(refused)?.into_iter().map(|name| (name.clone(), name)).collect())
-}
-
 /// Prepares an unprepared second argument for this call.
 fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut JoinOptions) -> PyResult<PyPreparedBuild> {
     let Some(on) = &mut options.on else {
@@ -302,29 +201,4 @@ fn attach(
     let attached = Arc::new(Attached { options, probe_schema, columns, join, plan, schema: schema_out });
     prepared.joins.add(Arc::clone(&attached));
     Ok(attached)
-}
-
-impl Attached {
-    fn run(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        self.plan.run_once(batch, self.options.limit, Arc::default(), interruptible())
-    }
-}
-
-/// `select=`: a list of names, or a mapping {new name: name}.
-fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
-    let refused = |_| {
-        type_error(format!(
-            "select is a list of column names or a mapping {{new name: name}}, {} was given",
-            select.repr().map_or_else(|_| type_name(select), |repr| repr.to_string())
-        ))
-    };
-    if let Ok(mapping) = select.cast::<PyDict>() {
-        let pair = |(new, name): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((Some(new.extract()?), name.extract()?));
-        return mapping.iter().map(pair).collect::<PyResult<_>>().map_err(refused);
-    }
-    if select.is_instance_of::<PyString>() {
-        return Err(refused(plan("")));
-    }
-    let names = select.extract::<Vec<String>>().map_err(refused)?;
-    Ok(names.into_iter().map(|name| (None, name)).collect())
 }

@@ -1,4 +1,4 @@
-//! `PreparedBuild.get`, `lookup`, `contains`, `count_matches` and `probe_indices`.
+//! `PreparedBuild.get`, `lookup`, `map`, `contains`, `count_matches` and `probe_indices`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use super::classes::pool::PyMemoryPool;
 use super::errors::plan;
 use super::interchange::PySchema;
+use super::map::{defaults, like};
 use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
@@ -109,16 +110,50 @@ pub(super) fn lookup<'py>(
     build: &Arc<PreparedBuild>,
     cache: &LookupCache,
     columns: Option<&Bound<'py, PyAny>>,
+    default: Option<&Bound<'py, PyAny>>,
+    keep: Keep,
+) -> PyResult<Bound<'py, PyAny>> {
+    rows(given, build, cache, columns_of(columns)?, default, keep)
+}
+
+/// One value per key, in the kind of the keys.
+pub(super) fn map<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &Arc<PreparedBuild>,
+    cache: &LookupCache,
+    column: &str,
+    default: Option<&Bound<'py, PyAny>>,
+    keep: Keep,
+) -> PyResult<Bound<'py, PyAny>> {
+    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, keep)?;
+    like(given, rows.call_method1(intern!(given.py(), "column"), (0,))?)
+}
+
+fn rows<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &Arc<PreparedBuild>,
+    cache: &LookupCache,
+    columns: Option<Vec<String>>,
+    default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
     build.check_keep(keep)?;
-    let remembered = cache.lookup(py, build, columns_of(columns)?)?;
+    let remembered = cache.lookup(py, build, columns)?;
+    let lookup = &remembered.lookup;
+    let defaults = defaults(default, lookup.schema())?;
     let keys = keys(build, given)?;
     let cancel = interruptible();
-    let rows =
-        detach_if_long(py, keys.rows, || cache.with_hits(|hits| remembered.lookup.rows(&keys, keep, hits, &cancel)))?;
+    let rows = detach_if_long(py, keys.rows, || {
+        cache.with_hits(|hits| lookup.rows_or(&keys, keep, &defaults, hits, &cancel))
+    })?;
     remembered.schema.batch(py, &rows)
+}
+
+/// Whether one key is in the build.
+pub(super) fn contains_one(key: &Bound<'_, PyAny>, build: &PreparedBuild, cache: &LookupCache) -> PyResult<bool> {
+    let keys = one_key(build, key)?;
+    Ok(cache.with_hits(|hits| build.contains(&keys, hits, &Cancel::default()))?.value(0))
 }
 
 /// Whether each key is in the build.

@@ -6,12 +6,14 @@
 //! [`interchange`] only.
 
 mod arguments;
+mod attached;
 mod classes;
 mod errors;
 mod execution;
 mod interchange;
 mod join;
 mod lookup;
+mod map;
 mod read;
 mod recent;
 mod report;
@@ -38,6 +40,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classes::prepared::PyPreparedBuild>()?;
     module.add_class::<classes::saved::PySharedBuild>()?;
     module.add_class::<classes::hash_join::PyHashJoin>()?;
+    module.add_class::<classes::leg::PyLeg>()?;
+    module.add_class::<classes::star_join::PyStarJoin>()?;
     module.add_class::<classes::session::PySession>()?;
     module.add_class::<classes::source::PySource>()?;
     module.add_class::<classes::dynamic_filter::PyDynamicFilter>()?;

@@ -350,7 +350,7 @@ def test_keys_by_name_list_and_mapping() -> None:
         ({"limit": "1"}, TypeError, "limit is a whole number"),
         ({"batch_size": 0}, prejoin.PlanError, "batch_size is a number of rows of at least 1"),
         ({"batch_size": 1.5}, TypeError, "batch_size is a whole number"),
-        ({"how": "outer"}, prejoin.PlanError, "the kinds are inner, left"),
+        ({"how": "cross"}, prejoin.PlanError, "the kinds are inner, left"),
         ({"where": 1}, TypeError, "where is SQL text or a condition made with"),
         ({"where": prejoin.col("probe.zz") > 1}, prejoin.PlanError, "zz"),
         ({"on": ["k", "k"]}, prejoin.PlanError, "prepared on"),
@@ -396,9 +396,9 @@ def test_a_table_is_answered_in_one_chunk() -> None:
     whole = pa.table({"k": [i % 12 for i in range(30_000)], "n": range(30_000)})
     due = [(k, n, str(k)) for k, n in zip(whole["k"].to_pylist(), range(30_000), strict=True) if k < 10]
     chunked = pa.concat_tables([whole.slice(0, 10), whole.slice(10, 20_000), whole.slice(20_010)])
+    choices: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"limit": 9_000}]
     for probe in (whole, chunked, chunked.to_batches(), pl.from_arrow(chunked), chunked.to_pandas()):
-        every: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"limit": 9_000}]
-        for options in every:
+        for options in choices:
             joined = prejoin.join(probe, build, **options)
             assert joined["s"].num_chunks == 1
             rows = list(zip(*(joined[name].to_pylist() for name in ("k", "n", "s")), strict=True))
@@ -413,11 +413,33 @@ def test_a_table_that_outgrows_a_chunk_comes_in_as_few_as_fit() -> None:
     assert [len(chunk) for chunk in joined["v"].chunks] == [1_200, 1_200]
 
 
+def test_words_of_other_libraries() -> None:
+    probe, build = pa.table({"k": [1, 2, 2]}), prejoin.prepare(pa.table({"k": [2, 3], "v": [4, 5]}), "k")
+    words = {
+        "full": ["outer", "full outer"],
+        "left": ["left outer"],
+        "right": ["right outer"],
+        "semi": ["left semi"],
+        "anti": ["left anti"],
+        "build_semi": ["right semi"],
+        "build_anti": ["right anti"],
+    }
+    for own, others in words.items():
+        for how in [*others, *(word.replace(" ", "_") for word in others)]:
+            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[arg-type]
+    assert prejoin.Leg(build, how="left_semi").how == "semi"
+    assert prejoin.Leg(build, validate="many_to_one").validate == "m:1"
+    for validate in ("one_to_one", "one_to_many"):
+        with pytest.raises(prejoin.ExecutionError):
+            prejoin.join(probe, build, validate=validate)
+    assert prejoin.join(probe, build, validate="many_to_many").num_rows == 2
+
+
 @pytest.mark.parametrize(
     ("swap", "text"),
     [
         (lambda rows, build: (build, rows), "the second the build side; a PreparedBuild was given first"),
-        (lambda rows, build: (rows, [build, build]), "one PreparedBuild; a list of builds was given"),
+        (lambda rows, build: (rows, [build, rows]), 'leg "leg1" is a Leg or a PreparedBuild, pyarrow.*Table was given'),
         (lambda rows, build: (rows, rows), r"prejoin.prepare\(rows, on\).*pyarrow.*Table was given without on="),
     ],
 )

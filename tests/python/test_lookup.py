@@ -107,9 +107,9 @@ def test_answers_equal_a_scan(
             [same(a, b) for a, b in zip(r.values(), (w or absent).values(), strict=True)]
             for r, w in zip(rows.to_pylist(), want, strict=True)
         ] == [[True] * len(absent)] * len(want)
-        assert [build.get(key[0] if one else key, keep=keep) is None for key in keys] == [w is None for w in want]  # type: ignore[arg-type]
+        assert [build.get(key[0] if one else key, keep=keep) is None for key in keys] == [w is None for w in want]  # type: ignore[call-overload]
         for key, w in zip(keys, want, strict=True):
-            row = build.get(key[0] if one else key, keep=keep)  # type: ignore[arg-type]
+            row = build.get(key[0] if one else key, keep=keep)  # type: ignore[call-overload]
             assert row is None or (w is not None and all(same(row[name], w[name]) for name in w))
             assert row is None or [type(v) for v in row.values()] == [type(v) for v in w.values()]  # type: ignore[union-attr]
     if build.is_unique:
@@ -416,7 +416,7 @@ def test_columns_and_errors() -> None:
     with pytest.raises(prejoin.PlanError, match="indices are those of pairs"):
         build.probe_indices([1], "semi")  # type: ignore[arg-type]
     with pytest.raises(prejoin.PlanError, match='keep="most" is no choice of rows'):
-        build.get(1, keep="most")  # type: ignore[arg-type]
+        build.get(1, keep="most")  # type: ignore[call-overload]
     same_names = prejoin.prepare(pa.table([[1], [2], [3]], names=["id", "v", "v"]), "id")
     with pytest.raises(prejoin.PlanError, match="a dict has each name once"):
         same_names.get(1)

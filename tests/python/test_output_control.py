@@ -78,7 +78,7 @@ def test_qualified_names_reach_every_column() -> None:
         ({"select": [1]}, TypeError, "select is a list of column names or a mapping"),
         ({"select": {"a": 1}}, TypeError, "select is a list of column names or a mapping"),
         ({"suffix": ""}, prejoin.PlanError, 'two columns "v"; choose another suffix='),
-        ({"validate": "one_to_one"}, prejoin.PlanError, "none of m:m, 1:1, 1:m, m:1"),
+        ({"validate": "many"}, prejoin.PlanError, "none of m:m, 1:1, 1:m, m:1"),
     ],
 )
 def test_wrong_choices_are_named(options: dict[str, Any], error: type[Exception], text: str) -> None:

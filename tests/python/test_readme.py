@@ -1,4 +1,4 @@
-"""The Python examples in README.md and docs/predicates.md run as they are."""
+"""The Python examples in README.md, docs/predicates.md and docs/star.md run as they are."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def test_examples_of_predicates() -> None:
     blocks = python_in("docs/predicates.md")
     assert len(blocks) == 3
     exec(compile("\n".join(blocks), "docs/predicates.md", "exec"), {"__name__": "predicates"})
+
+
+def test_examples_of_star_joins(capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other, and what the last one prints is what stands below it."""
+    blocks = python_in("docs/star.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/star.md", "exec"), {"__name__": "star"})
+    shown = [line[2:] for line in blocks[-1].splitlines() if line.startswith("# ")]
+    assert capsys.readouterr().out.splitlines() == shown

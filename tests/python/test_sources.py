@@ -372,7 +372,13 @@ def test_classes_that_can_lead_back_to_themselves_are_tracked() -> None:
     """All others hold builds, pools, schemas and numbers, none of which leads to an object of the user."""
     build = prejoin.prepare(TEXTS, "k")
     join = prejoin.HashJoin(TEXTS, NUMBERS, "k")
-    leads = [prejoin.Source(NUMBERS), join, prejoin.DynamicFilter(NUMBERS, "k")]
+    leads = [
+        prejoin.Source(NUMBERS),
+        join,
+        prejoin.DynamicFilter(NUMBERS, "k"),
+        prejoin.Leg(build),
+        prejoin.StarJoin([build]),
+    ]
     others = [
         build,
         build.share(),

@@ -46,6 +46,17 @@ impl Expr {
     /// [`Error::Plan`](crate::Error::Plan) with line, column and the text of the line, if the text is not a condition
     /// of this language, names an unknown type, or is nested deeper than [`MAX_DEPTH`](super::MAX_DEPTH).
     pub fn parse_sql(sql: &str) -> Result<Expr> {
+        Self::parse(sql, false)
+    }
+
+    /// [`parse_sql`](Self::parse_sql) where a column may be one of any table: `t.x` is read as a column named `"t.x"`
+    /// without a side.
+    #[cfg(feature = "python")]
+    pub(crate) fn parse_sql_of_tables(sql: &str) -> Result<Expr> {
+        Self::parse(sql, true)
+    }
+
+    fn parse(sql: &str, tables: bool) -> Result<Expr> {
         let text: Arc<str> = sql.into();
         if sql.len() > MAX_LENGTH {
             let message = format!(
@@ -55,6 +66,7 @@ impl Expr {
             return Err(TextPosition::new(&text, 1, 1).error(message));
         }
         let mut parser = Parser::new(&text)?;
+        parser.tables = tables;
         let expr = parser.expr()?;
         match parser.peek() {
             Token::EOF => Ok(expr.0),

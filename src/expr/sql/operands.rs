@@ -147,18 +147,20 @@ impl Parser<'_> {
         });
         let column = |side, id, at| Read::Tree(leaf(Expr::Column(ColumnRef { side, id, at: Some(at) })));
         match (self.peek(), side) {
-            (Token::Period, Some(side)) => {
+            (Token::Period, side) if side.is_some() || self.tables => {
                 self.skip();
+                let table = side.map_or_else(|| first.value.clone(), |side| side.to_string());
                 if !matches!(self.peek(), Token::Word(_)) {
-                    return Err(self.expected(&format!("a column of {side}")));
+                    return Err(self.expected(&format!("a column of {table}")));
                 }
                 let Token::Word(name) = self.take() else { return Err(at.error("expected a column")) };
                 if *self.peek() == Token::Period {
                     return Err(self.here().error("write a name that contains a dot in double quotes"));
                 }
-                Ok(column(Some(side), ColumnId::Name(name.value), at))
+                let name = if side.is_some() { name.value } else { format!("{table}.{}", name.value) };
+                Ok(column(side, ColumnId::Name(name), at))
             }
-            (Token::Period, None) => {
+            (Token::Period, _) => {
                 Err(at.error(format!("{} is not a side; the sides are build and probe", shown(&first.value))))
             }
             (Token::LBracket, Some(side)) => {

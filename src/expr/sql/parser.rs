@@ -43,6 +43,8 @@ pub(super) struct Parser<'a> {
     /// Without white space and comments. The last one is EOF, and it is never removed.
     pub(super) tokens: Vec<TokenWithSpan>,
     pub(super) next: usize,
+    /// A column may be one of any table, not only of the two sides.
+    pub(super) tables: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -55,7 +57,7 @@ impl<'a> Parser<'a> {
             tokens.into_iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).collect();
         let end = tokens.last().map_or(Location::new(1, 1), |last| last.span.end);
         tokens.push(TokenWithSpan::at(Token::EOF, end, end));
-        Ok(Self { text, tokens, next: 0 })
+        Ok(Self { text, tokens, next: 0, tables: false })
     }
 
     pub(super) fn peek(&self) -> &Token {

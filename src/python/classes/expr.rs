@@ -123,7 +123,7 @@ impl From<Expr> for PyExpr {
     }
 }
 
-/// A column: "build.x" or "probe.y".
+/// A column: "build.x" or "probe.y", or with the name of a leg of a StarJoin "planes.z".
 ///
 /// Raises PlanError for a name without its side.
 #[pyfunction]
@@ -131,6 +131,7 @@ pub(crate) fn col(name: &str) -> PyResult<PyExpr> {
     guarded(|| match name.split_once('.') {
         Some(("build", column)) => Ok(expr::build(column).into()),
         Some(("probe", column)) => Ok(expr::probe(column).into()),
+        Some(_) => Ok(Expr::Column(expr::ColumnRef { side: None, id: name.into(), at: None }).into()),
         _ => Err(plan(format!(
             "a column is named with its side, \"build.{name}\" or \"probe.{name}\"; {name:?} was given"
         ))),
@@ -151,8 +152,9 @@ pub(crate) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
 
 /// A condition, or a part of one, from SQL text.
 ///
-/// A column is `build.x`, `probe.y` or `"build"."my x"`; a name without its side is the one side's that has it. The
-/// language is in docs/predicates.md. Wherever a condition is taken, its text is taken as well.
+/// A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
+/// without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is
+/// taken, its text is taken as well.
 ///
 /// Raises PlanError, with line and column, for text that is not of the language.
 ///
@@ -161,16 +163,25 @@ pub(crate) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
 /// probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
 #[pyfunction]
 pub(crate) fn sql(text: &str) -> PyResult<PyExpr> {
-    guarded(|| Ok(Expr::parse_sql(text)?.into()))
+    guarded(|| Ok(Expr::parse_sql_of_tables(text)?.into()))
 }
 
 /// `where=`: a condition or its text.
 pub(crate) fn condition(given: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    condition_by(given, Expr::parse_sql)
+}
+
+/// The same where a column may be that of a leg, "planes.x".
+pub(crate) fn condition_of_tables(given: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    condition_by(given, Expr::parse_sql_of_tables)
+}
+
+fn condition_by(given: &Bound<'_, PyAny>, parse: fn(&str) -> crate::Result<Expr>) -> PyResult<Expr> {
     if let Ok(expr) = given.cast::<PyExpr>() {
         return Ok(expr.get().expr());
     }
     if let Ok(text) = given.cast::<PyString>() {
-        return Ok(Expr::parse_sql(text.to_str()?)?);
+        return Ok(parse(text.to_str()?)?);
     }
     let foreign = is_a(given, "pyarrow.compute", "Expression")? || is_a(given, "polars", "Expr")?;
     let hint = if foreign { "; expressions of other libraries do not tell what they hold" } else { "" };

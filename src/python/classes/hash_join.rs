@@ -19,11 +19,10 @@ use crate::error::{Result, plan_err};
 use crate::expr::Expr;
 use crate::join::{ExplainFormat, JoinKey, PartitionMode, ProjectedColumn};
 use crate::probe::ProbePlan;
-use crate::python::arguments::{count, keep_of, null_equalities, validate_of};
+use crate::python::arguments::{count, keep_of, null_equalities, own_join_type, validate_of};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::execution::{Execution, run_options};
 use crate::python::interchange::{PySchema, batch_from_python, reader, type_name};
-use crate::python::join::join_type;
 use crate::python::report;
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::{HashJoin, HashJoinBuilder, RunOptions};
@@ -209,7 +208,7 @@ impl PyHashJoin {
                 .on(on)
                 .null_equalities(null_equality)
                 .projected(projected(projection)?)
-                .join_type(join_type(how)?)
+                .join_type(own_join_type(how)?)
                 .filter(predicate(r#where)?)
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
@@ -505,7 +504,7 @@ impl PyHashJoin {
     fn set_how(&self, how: &str) -> PyResult<()> {
         guarded(|| {
             self.set(|join| {
-                join.spec.join_type = join_type(how)?;
+                join.spec.join_type = own_join_type(how)?;
                 Ok(())
             })
         })
@@ -660,7 +659,7 @@ pub(crate) const DEFAULT_BATCH_SIZE: usize = 8192;
 fn change(builder: HashJoinBuilder, name: &str, value: &Bound<'_, PyAny>, keys: usize) -> PyResult<HashJoinBuilder> {
     let some = Some(value).filter(|value| !value.is_none());
     Ok(match name {
-        "how" => builder.join_type(join_type(value.extract()?)?),
+        "how" => builder.join_type(own_join_type(value.extract()?)?),
         "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
         "where" => builder.filter(predicate(some)?),
         "projection" => builder.projected(projected(some)?),

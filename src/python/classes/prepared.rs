@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
+use pyo3::exceptions::PyKeyError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -16,11 +18,11 @@ use crate::columns::Bounds;
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
-use crate::prepare::{BuildSpec, Collector, Membership, PreparedBuild, lease_batch};
-use crate::python::arguments::{keep_of, key_names, null_equalities};
+use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, lease_batch};
+use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
+use crate::python::attached::JoinCache;
 use crate::python::errors::guarded;
 use crate::python::interchange::{PySchema, Source, schema_of};
-use crate::python::join::{JoinCache, join_type};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
 use crate::python::signals::{detach_if_long, interruptible};
@@ -29,7 +31,7 @@ use crate::python::signals::{detach_if_long, interruptible};
 ///
 /// Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
 /// the last join, reader or table that uses it is gone, its memory and its charge go together.
-#[pyclass(name = "PreparedBuild", module = "prejoin", frozen)]
+#[pyclass(name = "PreparedBuild", module = "prejoin", frozen, mapping)]
 pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
     /// Joins attached to this build by `prejoin.join`.
@@ -187,7 +189,7 @@ impl PyPreparedBuild {
         })
     }
 
-    /// The row of one key as a dict of Python values, None where the key is absent.
+    /// The row of one key as a dict of Python values, `default` where the key is absent.
     ///
     /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
     ///     type cannot hold is absent.
@@ -197,35 +199,88 @@ impl PyPreparedBuild {
     ///
     /// >>> import prejoin, pyarrow as pa
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.get(2), users.get(3)
-    /// ({'id': 2, 'name': 'bob'}, None)
-    #[pyo3(signature = (key, *, keep="all"))]
-    fn get<'py>(&self, key: &Bound<'py, PyAny>, keep: &str) -> PyResult<Option<Bound<'py, PyDict>>> {
-        guarded(|| lookup::get(key, &self.build, &self.lookups, keep_of(keep)?))
+    /// >>> users.get(2), users.get(3), users[1], 3 in users
+    /// ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
+    #[pyo3(signature = (key, default=None, *, keep="all"))]
+    fn get<'py>(
+        &self,
+        key: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        guarded(|| {
+            let row = lookup::get(key, &self.build, &self.lookups, keep_of(keep)?)?;
+            Ok(row.map(Bound::into_any).or(default))
+        })
     }
 
-    /// One row per key, in order, as a pyarrow.RecordBatch; all null where the key is absent.
+    /// The row of one key as a dict, as of `get`; KeyError where the key is absent.
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+        guarded(|| {
+            let row = lookup::get(key, &self.build, &self.lookups, Keep::All)?;
+            row.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
+        })
+    }
+
+    /// Whether one key is in the build.
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        guarded(|| lookup::contains_one(key, &self.build, &self.lookups))
+    }
+
+    /// One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
     ///
     /// keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
     ///     mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
     ///     their names.
     /// columns: names of build columns, all by default.
+    /// default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
+    ///     that is in the build stays null.
     /// keep: "first" or "last" row of a key, where some key has several.
     ///
-    /// Raises PlanError for keys of another type and for a build that repeats keys without `keep`.
+    /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
+    /// for a build that repeats keys without `keep`.
     ///
     /// >>> import prejoin, pyarrow as pa
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
     /// [{'name': 'bob'}, {'name': None}]
-    #[pyo3(signature = (keys, columns=None, *, keep="all"))]
+    #[pyo3(signature = (keys, columns=None, *, default=None, keep="all"))]
     fn lookup<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         columns: Option<&Bound<'py, PyAny>>,
+        default: Option<&Bound<'py, PyAny>>,
         keep: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, keep_of(keep)?))
+        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+    }
+
+    /// The value of one column for each key, in order; null, or the default, where the key is absent.
+    ///
+    /// A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
+    /// where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    ///
+    /// keys: as for `lookup`.
+    /// column: the name of a build column.
+    /// default: what stands where the key is absent. A null of a key that is in the build stays null.
+    /// keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
+    /// hold exactly, and for a build that repeats keys without `keep`.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+    /// ['bob', 'nobody', 'ada']
+    #[pyo3(signature = (keys, column, default=None, *, keep="all"))]
+    fn map<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        column: &str,
+        default: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?))
     }
 
     /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
@@ -238,6 +293,62 @@ impl PyPreparedBuild {
     /// Their sum is the exact number of rows of an inner join, before anything of it is made.
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::count_matches(keys, &self.build, &self.lookups))
+    }
+
+    /// The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+    ///
+    /// Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
+    /// a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+    ///
+    /// limit: largest number of keys, all by default.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+    /// [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+    #[pyo3(signature = (*, limit=None))]
+    fn counts<'py>(&self, py: Python<'py>, limit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| {
+            let (limit, pool, cancel) = (count("limit", limit)?, PyMemoryPool::resolve(None), interruptible());
+            let keys = self.build.num_keys();
+            let counted = detach_if_long(py, keys, || self.build.repeated_keys(limit, &pool, &cancel))?;
+            PySchema::new(py, counted.schema())?.table(py, &[counted])
+        })
+    }
+
+    /// Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+    ///
+    /// >>> import prejoin, pyarrow as pa
+    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+    /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+    #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
+                        limit=None, batch_size=None, validate=None))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    fn join<'py>(
+        slf: &Bound<'py, Self>,
+        probe: &Bound<'py, PyAny>,
+        on: Option<&Bound<'py, PyAny>>,
+        how: &str,
+        r#where: Option<&Bound<'py, PyAny>>,
+        select: Option<&Bound<'py, PyAny>>,
+        suffix: &str,
+        coalesce: Option<bool>,
+        limit: Option<&Bound<'py, PyAny>>,
+        batch_size: Option<&Bound<'py, PyAny>>,
+        validate: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let options = PyDict::new(py);
+        options.set_item(intern!(py, "where"), r#where)?;
+        options.set_item(intern!(py, "select"), select)?;
+        options.set_item(intern!(py, "suffix"), suffix)?;
+        options.set_item(intern!(py, "coalesce"), coalesce)?;
+        options.set_item(intern!(py, "limit"), limit)?;
+        options.set_item(intern!(py, "batch_size"), batch_size)?;
+        options.set_item(intern!(py, "validate"), validate)?;
+        // By its name: the function is made of builds, as this class is not of joins.
+        let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
+        join.call((probe, slf, on, how), Some(&options))
     }
 
     /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.

@@ -87,7 +87,7 @@ fn is_null(value: &Bound<'_, PyAny>, floats: bool) -> PyResult<bool> {
 }
 
 /// `values` of key `name` as an array of `data_type` with the ones that it cannot hold; None where pyarrow has to read them.
-fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Option<Coerced>> {
+pub(crate) fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<Option<Coerced>> {
     Ok(match data_type {
         DataType::Int8 => integers::<Int8Type>(values)?,
         DataType::Int16 => integers::<Int16Type>(values)?,
@@ -138,7 +138,7 @@ fn typed(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyRes
 }
 
 /// `values` as pyarrow reads them, for key `name` of type `data_type`.
-fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<ArrayRef> {
+pub(crate) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyResult<ArrayRef> {
     let Some(py) = values.first().map(Bound::py) else { return Ok(arrow_array::new_empty_array(data_type)) };
     let pyarrow = py.import(intern!(py, "pyarrow"))?;
     let list = PyList::new(py, values)?;

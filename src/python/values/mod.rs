@@ -2,6 +2,7 @@
 
 mod columns;
 mod decimals;
+pub(crate) mod default;
 pub(crate) mod keys;
 pub(crate) mod literal;
 mod nested;
