@@ -33,7 +33,7 @@ CIRCLES: list[set[str]] = [
     {"columns/gather.rs", "columns/gather_nested.rs"},
     # A build is saved, shared and opened, and each of these gives a build.
     {"python/classes/prepared.rs", "python/classes/saved.rs"},
-    # pyarrow objects are exchanged as capsules where they have no quicker way, and capsules are made into pyarrow objects.
+    # pyarrow objects are exchanged as capsules where there is no quicker way, and capsules become pyarrow objects.
     {"python/interchange/capsule.rs", "python/interchange/pyarrow.rs"},
     # Values of nested types are read by reading values.
     {f"python/values/{name}.rs" for name in ("columns", "decimals", "keys", "nested", "temporal")},
