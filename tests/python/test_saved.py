@@ -225,7 +225,8 @@ def test_the_copy_is_charged_like_the_build(pool: prejoin.MemoryPool) -> None:
     opened = shared.open()
     del shared
     assert (pool.reserved, names(opened)) == (alone, NAMES)
-    small = prejoin.MemoryPool(alone)
+    # Room for the working memory of preparing, and not for a copy.
+    small = prejoin.MemoryPool(alone + alone // 2)
     build = prejoin.prepare(USERS, "id", pool=small)
     with pytest.raises(prejoin.ResourcesExhausted, match="shared build"):
         build.share()
