@@ -10,7 +10,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct FileError {
     text: String,
-    /// The number that the system gave it.
+    /// The number that the system gave it; only the Python exceptions show it.
     #[cfg_attr(not(feature = "python"), allow(dead_code))]
     pub(crate) code: Option<i32>,
 }

@@ -79,11 +79,22 @@ class Pieces:
         """`source` has a `read` method."""
         self._source, self._rest = source, b""
         self._ended = False
+        self._ahead: bytes | None = None
         self.quotes = 0
         self.last = b""
 
+    def peek(self) -> bytes:
+        """The next piece, which `read` gives once more."""
+        if self._ahead is None:
+            self._ahead = self._next()
+        return self._ahead
+
     def read(self, _: int = -1) -> bytes:
         """The next piece; no bytes at the end."""
+        ahead, self._ahead = self._ahead, None
+        return ahead or self._next()
+
+    def _next(self) -> bytes:
         parts, size = [self._rest], len(self._rest)
         self._rest = b""
         self.quotes += parts[0].count(b'"')
@@ -167,7 +178,7 @@ class CsvFile:
     def _start(self, columns: Sequence[str] | None) -> tuple[list[str], pa.RecordBatch]:
         """Open the file, for some columns or all; the names, and the rows of the first piece as text."""
         with Naming(self.file.name):
-            self._pieces: Pieces | _Again = Pieces(self.file.open_bytes())
+            self._pieces = Pieces(self.file.open_bytes())
             names = self._header() if columns is None else list(columns)
             convert = pa.csv.ConvertOptions(
                 column_types={name: self.asked.read_as(name) for name in names},
@@ -203,10 +214,7 @@ class CsvFile:
 
     def _header(self) -> list[str]:
         """The names of the columns, read ahead."""
-        pieces = self._pieces
-        assert isinstance(pieces, Pieces)
-        head = pieces.read()
-        self._pieces = _Again(head, pieces)
+        head = self._pieces.peek()
         try:
             text = head.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -344,40 +352,6 @@ def _batch(arrays: list[pa.Array], schema: pa.Schema, rows: int) -> pa.RecordBat
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
     # A batch without columns has rows only where a struct gives it some.
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-
-
-class _Again:
-    """A stream of pieces whose first one was taken out and is given once more."""
-
-    closed = False
-
-    def __init__(self, first: bytes, rest: Pieces) -> None:
-        self._first: bytes | None = first
-        self._rest = rest
-
-    def read(self, size: int = -1) -> bytes:
-        first, self._first = self._first, None
-        return first or self._rest.read(size)
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
-
-    @property
-    def quotes(self) -> int:
-        return self._rest.quotes
-
-    @property
-    def last(self) -> bytes:
-        return self._rest.last
 
 
 class _Explained:
