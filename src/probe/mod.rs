@@ -12,6 +12,8 @@ mod pieces;
 mod plan;
 mod probe_loop;
 mod residual;
+#[cfg(feature = "python")]
+mod row_numbers;
 mod star;
 mod visited;
 

@@ -18,6 +18,7 @@ use super::classes::star_join::{PyStarJoin, is_star};
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
+use super::rows::{GivenRows, join_one};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::join::JoinOptions;
@@ -119,6 +120,9 @@ pub(super) fn join<'py>(
             Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
         };
         let prepared = prepared.get();
+        if let Some(rows) = GivenRows::of(probe)? {
+            return Ok(join_one(py, rows, &prepared.build, &options, &prepared.row_joins)?.into_any());
+        }
         match Form::of(probe)? {
             Form::Batch => {
                 let batch = c_batch(probe)?;

@@ -9,7 +9,7 @@ use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::config::PyConfig;
 use super::pool::PyMemoryPool;
@@ -25,6 +25,8 @@ use crate::python::errors::guarded;
 use crate::python::interchange::{PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
+use crate::python::matrix::MatrixOptions;
+use crate::python::rows::PlanCache;
 use crate::python::signals::{detach_if_long, interruptible};
 
 /// The build side of a hash join, prepared once: rows, index and memory charge.
@@ -36,12 +38,14 @@ pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
     /// Joins attached to this build by `prejoin.join`.
     pub(crate) joins: JoinCache,
+    /// Joins of rows that are dicts.
+    pub(crate) row_joins: PlanCache,
     lookups: LookupCache,
 }
 
 impl PyPreparedBuild {
     pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
-        Self { build, joins: JoinCache::default(), lookups: LookupCache::default() }
+        Self { build, joins: JoinCache::default(), row_joins: PlanCache::default(), lookups: LookupCache::default() }
     }
 
     fn key_names(&self) -> Vec<&str> {
@@ -253,6 +257,81 @@ impl PyPreparedBuild {
         keep: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+    }
+
+    /// One row per key, in order, as a list of dicts of Python values.
+    ///
+    /// Values are those of `lookup(..).to_pylist()`, made straight from the columns.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     columns: Names of build columns, which the dicts have in this order; all by default.
+    ///     default: What stands where the key is absent: {column: value}, or one value for all columns; None by default.
+    ///     keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Returns:
+    ///     A list of one dict per key; each is the caller's to change.
+    ///
+    /// Raises:
+    ///     PlanError: As for `lookup`, and where the build has a name twice.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.lookup_rows([2, 3], ["name"])
+    ///     [{'name': 'bob'}, {'name': None}]
+    #[pyo3(signature = (keys, columns=None, default=None, *, keep="all"))]
+    fn lookup_rows<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: Option<&Bound<'py, PyAny>>,
+        default: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| lookup::lookup_rows(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+    }
+
+    /// The numbers of some columns for each key, in order, as one matrix of numpy: a row per key, a column per column.
+    ///
+    /// The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by this call.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     columns: Names of build columns that hold numbers or Booleans.
+    ///     default: What stands where the key is absent or its value is null: {column: value}, or one value for all columns.
+    ///         NaN by default; integers have none, so that they need a default where one is used.
+    ///     dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of `out`, else
+    ///         float32 where it holds every value of the columns' types, else float64. Only columns of integers and Booleans
+    ///         become integers.
+    ///     out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
+    ///     keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Returns:
+    ///     A numpy.ndarray of shape (number of keys, number of columns), or `out`.
+    ///
+    /// Raises:
+    ///     PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
+    ///     ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
+    ///     TypeError: For an `out` that is no array of numpy.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> shops = prejoin.prepare(pa.table({"id": [1, 2], "rank": [7, 8], "open": [True, False]}), on="id")
+    ///     >>> shops.lookup_numpy([2, 9, 1], ["rank", "open"], default={"rank": -1}).tolist()
+    ///     [[8.0, 0.0], [-1.0, nan], [7.0, 1.0]]
+    #[pyo3(signature = (keys, columns, *, default=None, dtype=None, out=None, keep="all"))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    fn lookup_numpy<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: &Bound<'py, PyAny>,
+        default: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = MatrixOptions { default, dtype, out };
+        guarded(|| lookup::lookup_numpy(keys, &self.build, &self.lookups, columns, keep_of(keep)?, &options))
     }
 
     /// The value of one column for each key, in order; null, or the default, where the key is absent.

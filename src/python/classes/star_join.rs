@@ -23,6 +23,7 @@ use crate::python::interchange::{
     BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, schema_of, type_name,
 };
 use crate::python::recent::Recent;
+use crate::python::rows::{GivenRows, PlanCache, join_star};
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::BatchStream;
 
@@ -62,6 +63,8 @@ pub(crate) struct PyStarJoin {
     star: StarJoin,
     /// The plans over the probe schemas that were joined lately.
     planned: Mutex<Recent<Arc<Planned>, 8>>,
+    /// Likewise those over rows that are dicts.
+    row_joins: PlanCache,
     rows: Arc<StarRows>,
 }
 
@@ -95,7 +98,7 @@ impl PyStarJoin {
             }
             let rows = StarRows::new(&star);
             let legs = named.into_iter().map(|(_, leg)| leg.unbind()).collect();
-            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), rows })
+            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), row_joins: PlanCache::default(), rows })
         })
     }
 
@@ -223,6 +226,10 @@ impl PyStarJoin {
     /// [`__call__`](Self::__call__) within a guarded call.
     pub(crate) fn join<'py>(&self, probe: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = probe.py();
+        if let Some(rows) = GivenRows::of(probe)? {
+            let chosen = self.select.is_some();
+            return Ok(join_star(py, &rows, &self.star, chosen, &self.rows, &self.row_joins)?.into_any());
+        }
         match Form::of(probe)? {
             Form::Batch => {
                 let batch = c_batch(probe)?;
