@@ -1,5 +1,6 @@
 //! `prejoin.PreparedBuild` and `prejoin.prepare`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,25 +10,26 @@ use arrow_schema::{Field, Schema};
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::config::PyConfig;
 use super::pool::PyMemoryPool;
 use super::{saved, source};
-use crate::columns::Bounds;
+use crate::columns::{Bounds, Positions};
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, lease_batch};
-use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
+use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities, validate_of};
 use crate::python::attached::JoinCache;
 use crate::python::errors::guarded;
-use crate::python::interchange::{PySchema, Source, schema_of};
+use crate::python::interchange::{Columns, PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
 use crate::python::matrix::MatrixOptions;
 use crate::python::rows::PlanCache;
 use crate::python::signals::{detach_if_long, interruptible};
+use crate::python::values::keys::columns_of;
 
 /// The build side of a hash join, prepared once: rows, index and memory charge.
 ///
@@ -477,43 +479,95 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 
 /// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
 ///
-/// schema: needed for an iterator that may be empty; else checked against the source's own.
-/// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
-/// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
-/// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+/// Args:
+///     source: Any rows: a table, frame, reader, dataset or iterable of batches; a list or another iterable of dicts, one
+///         for each row, whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file
+///         (str or os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
+///     on: The names of the key columns, one or several.
+///     schema: Needed for an iterator that may be empty; else checked against the source's own. Dicts are read in its types.
+///     columns: The columns that are kept beside the keys, in the order of the source; all by default. Others are not read.
+///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+///     validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
+///     pool: Pays for the build for as long as it lives; by default one unlimited pool per process.
+///     config: How the index is made; for tests.
+///
+/// Returns:
+///     The PreparedBuild.
 ///
 /// An exception of the source comes through unchanged. After an error the pool is as it was.
 ///
-/// Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
-/// if the pool refuses; TypeError for what gives no rows.
+/// Raises:
+///     PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose values of
+///         one name have no one type; and for keys that `validate` refuses.
+///     ExecutionError: For a file that cannot be read as what it is.
+///     OSError: For a file that is not there.
+///     ResourcesExhausted: If the pool refuses.
+///     TypeError: For what gives no rows.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
-/// >>> users.num_rows, users.num_keys, users.is_unique
-/// (3, 2, False)
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+///     >>> users.num_rows, users.num_keys, users.is_unique
+///     (3, 2, False)
+///     >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
+///     {'id': 2, 'name': None}
 #[pyfunction]
-#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[pyo3(signature = (source, on, *, schema=None, columns=None, null_equal=None, keep="all", validate=None, pool=None,
+                    config=None))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(crate) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     on: &Bound<'_, PyAny>,
     schema: Option<&Bound<'_, PyAny>>,
+    columns: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
     keep: &str,
+    validate: Option<&str>,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
-        let keep = keep_of(keep)?;
-        let source = source::open(source, schema.map(schema_of).transpose()?)?;
-        let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
+        let (keep, validate, columns) = (keep_of(keep)?, validate_of(validate)?, columns_of(columns)?);
+        let schema = schema.map(schema_of).transpose()?;
+        let mut source = match is_path(source)? {
+            true => source::open(&rows_of_file(source, &names, columns.as_deref())?, schema)?,
+            false => source::open(source, schema)?,
+        };
+        let mut kept = source.schema().clone();
+        if let Some(columns) = &columns {
+            let positions = Positions::new(source.schema(), "build");
+            let wanted = names.iter().chain(columns).map(|name| positions.get(name));
+            let wanted: BTreeSet<usize> = wanted.collect::<Result<_, _>>()?;
+            let chosen = Columns::try_new(source.schema(), wanted.into_iter().collect())?;
+            kept = chosen.schema().clone();
+            source.select(Arc::new(chosen));
+        }
+        let spec = BuildSpec::by_name_each(kept, &names, null_equality)?;
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
-        Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+        let build = collect(py, collector, source, &pool)?;
+        validate.check_build(&build)?;
+        Ok(PyPreparedBuild::new(build))
     })
+}
+
+/// True for the name of a file.
+fn is_path(source: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(source.is_instance_of::<PyString>() || source.hasattr(intern!(source.py(), "__fspath__"))?)
+}
+
+/// The rows of a file, in an object that gives them.
+fn rows_of_file<'py>(
+    path: &Bound<'py, PyAny>,
+    keys: &[String],
+    columns: Option<&[String]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let reader = path.py().import(intern!(path.py(), "prejoin.files.source"))?;
+    reader.call_method1(intern!(path.py(), "open_rows"), (path, keys, columns))
 }
 
 /// Feeds `collector`. Pulling stays attached to Python, which is where most sources live; the work is done detached.

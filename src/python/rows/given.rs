@@ -11,8 +11,8 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use crate::columns::{Coerced, coerce, comparable, key_type};
 use crate::index::NONE;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::type_name;
-use crate::python::values::columns::{Column, column, is_refusal};
+use crate::python::interchange::{is_refusal, type_name};
+use crate::python::values::columns::{Column, column};
 use crate::python::values::keys::one_column;
 
 /// A list of dicts, one for each row. Rows may have different names.
