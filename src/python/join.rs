@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{Form, count, join_type, pairs, selection, validate_of};
 use super::attached::Attached;
-use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
+use super::classes::join_parameters::{DEFAULT_BATCH_SIZE, predicate};
 use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;

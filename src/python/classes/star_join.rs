@@ -9,7 +9,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use super::hash_join::DEFAULT_BATCH_SIZE;
+use super::join_parameters::DEFAULT_BATCH_SIZE;
 use super::leg::{PyLeg, is_leg, on_text};
 use super::pool::PyMemoryPool;
 use super::source::{self, once};

@@ -8,10 +8,13 @@
 
 mod abi;
 mod batch;
+mod c_array;
 mod capsule;
 mod dicts;
 mod export;
 mod import;
+mod import_size;
+mod import_values;
 mod lazy;
 mod pyarrow;
 mod schema;
