@@ -277,6 +277,75 @@ class PreparedBuild:
         [{'name': 'bob'}, {'name': None}]
         """
 
+    def lookup_rows(
+        self, keys: Keys, columns: Sequence[str] | None = None, default: Any = None, *, keep: _Keep = "all"
+    ) -> list[dict[str, Any]]:
+        """One row per key, in order, as a list of dicts of Python values.
+
+        Values are those of `lookup(..).to_pylist()`, made straight from the columns.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns, which the dicts have in this order; all by default.
+            default: What stands where the key is absent: {column: value}, or one value for all columns, by default
+                None.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A list of one dict per key; each is the caller's to change.
+
+        Raises:
+            PlanError: As for `lookup`, and where the build has a name twice.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.lookup_rows([2, 3], ["name"])
+            [{'name': 'bob'}, {'name': None}]
+
+        """
+
+    def lookup_numpy(
+        self,
+        keys: Keys,
+        columns: Sequence[str],
+        *,
+        default: float | Mapping[str, float] | None = None,
+        dtype: Any = None,
+        out: Any = None,
+        keep: _Keep = "all",
+    ) -> Any:
+        """The numbers of some columns for each key, in order, as one matrix of numpy with a row per key.
+
+        The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by the call.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns that hold numbers or Booleans.
+            default: What stands where the key is absent or its value is null: {column: value}, or one value for all
+                columns. NaN by default; integers have none, so that they need a default where one is used.
+            dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of
+                `out`, else float32 where it holds every value of the columns' types, else float64. Only columns of
+                integers and Booleans become integers.
+            out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A numpy.ndarray of shape (number of keys, number of columns), or `out`.
+
+        Raises:
+            PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
+            ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
+            TypeError: For an `out` that is no array of numpy.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> shops = prejoin.prepare(pa.table({"id": [1, 2], "rank": [7, 8], "open": [True, False]}), on="id")
+            >>> shops.lookup_numpy([2, 9, 1], ["rank", "open"], default={"rank": -1}).tolist()
+            [[8.0, 0.0], [-1.0, nan], [7.0, 1.0]]
+
+        """
+
     def map(self, keys: Keys, column: str, default: Any = None, *, keep: _Keep = "all") -> Any:
         """The value of one column for each key, in order; null, or the default, where the key is absent.
 
@@ -505,7 +574,8 @@ class StarJoin:
         """Joins `probe` and answers in kind, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of dicts gives a list of
+        dicts.
 
         Args:
             probe: Any rows.
@@ -989,31 +1059,55 @@ class HashJoin:
     def validate(self, validate: _Validate | None) -> None: ...
 
 def prepare(
-    source: Rows,
+    source: Rows | str | os.PathLike[str],
     on: str | Sequence[str],
     *,
     schema: ArrowSchemaExportable | None = None,
+    columns: Sequence[str] | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     keep: _Keep = "all",
+    validate: _Validate | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
     """Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
 
-    schema: needed for an iterator that may be empty; else checked against the source's own.
-    null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
-    keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
-    pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+    Args:
+        source: Any rows: a table, frame, reader, dataset or iterable of batches; a list or another iterable of dicts,
+            one for each row, whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or
+            CSV file (str or os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
+        on: The names of the key columns, one or several.
+        schema: Needed for an iterator that may be empty; else checked against the source's own. Dicts are read in its
+            types.
+        columns: The columns that are kept beside the keys, in the order of the source; all by default. Others are not
+            read.
+        null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+        keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+        validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
+        pool: Pays for the build for as long as it lives; by default one unlimited pool per process.
+        config: How the index is made; for tests.
+
+    Returns:
+        The PreparedBuild.
 
     An exception of the source comes through unchanged. After an error the pool is as it was.
 
-    Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
-    if the pool refuses; TypeError for what gives no rows.
+    Raises:
+        PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+            values of one name have no one type; and for keys that `validate` refuses.
+        ExecutionError: For a file that cannot be read as what it is.
+        OSError: For a file that is not there.
+        ResourcesExhausted: If the pool refuses.
+        TypeError: For what gives no rows.
 
-    >>> import prejoin, pyarrow as pa
-    >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
-    >>> users.num_rows, users.num_keys, users.is_unique
-    (3, 2, False)
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+        >>> users.num_rows, users.num_keys, users.is_unique
+        (3, 2, False)
+        >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
+        {'id': 2, 'name': None}
+
     """
 
 def join(
@@ -1035,6 +1129,10 @@ def join(
     A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
     pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
     pyarrow.RecordBatchReader that pulls lazily.
+
+    A list of dicts, one for each row, gives a list of dicts: each is a copy of its row with the columns of the build.
+    Rows may have different names; a key that a row does not have is None. Rows that come from the build alone have None
+    for the other names. Only keys and what `where` tests is read. [] gives [], or rows of the build alone.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.

@@ -33,6 +33,10 @@ use crate::run::{RunOptions, attach_by_name};
 /// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
 /// pyarrow.RecordBatchReader that pulls lazily.
 ///
+/// A list of dicts, one for each row, gives a list of dicts: each is a copy of its row with the columns of the build.
+/// Rows may have different names; a key that a row does not have is None. Rows that come from the build alone have None
+/// for the other names. Only keys and what `where` tests is read. [] gives [], or rows of the build alone.
+///
 /// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
 ///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
 /// on: None for the build's key names, one name, a list of names that both sides have, or {probe name: build name},

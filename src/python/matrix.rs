@@ -103,10 +103,7 @@ impl<'a, 'py> Matrix<'a, 'py> {
         };
         let narrow = |column: &&ArrayRef| {
             use DataType::*;
-            matches!(
-                key_type(column.data_type()),
-                Boolean | Int8 | Int16 | UInt8 | UInt16 | Float16 | Float32
-            )
+            matches!(key_type(column.data_type()), Boolean | Int8 | Int16 | UInt8 | UInt16 | Float16 | Float32)
         };
         let found = if columns.iter().all(narrow) { Element::Float32 } else { Element::Float64 };
         let element = asked.unwrap_or(found);
@@ -131,9 +128,8 @@ impl<'a, 'py> Matrix<'a, 'py> {
         let Sources { names, columns, element } = &self.sources;
         let (height, width) = (rows.len(), columns.len());
         let defaults = names.iter().zip(&self.defaults).map(|(name, default)| {
-            let refused = |value: &Bound<'_, PyAny>| {
-                plan(format!("default={value} of column {name:?} is no {}", element.name()))
-            };
+            let refused =
+                |value: &Bound<'_, PyAny>| plan(format!("default={value} of column {name:?} is no {}", element.name()));
             match default {
                 None => Ok(T::NAN),
                 Some(value) => T::of_python(value).ok_or_else(|| refused(value)).map(Some),
@@ -154,9 +150,8 @@ impl<'a, 'py> Matrix<'a, 'py> {
         }
         // SAFETY: `out` is held, and numpy said that it has `size` values of this type here, end to end, aligned and
         // writable. Values that were never written are not read.
-        let cells = unsafe {
-            std::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut::<MaybeUninit<T>>(start), size)
-        };
+        let cells =
+            unsafe { std::slice::from_raw_parts_mut(ptr::with_exposed_provenance_mut::<MaybeUninit<T>>(start), size) };
         let cancel = interruptible();
         let sources = &self.sources;
         detach_if_long(py, size / 8, || sources.fill(rows, &defaults, cells, &cancel))?;
@@ -173,7 +168,8 @@ impl Sources<'_> {
         cancel: &Cancel,
     ) -> Result<()> {
         let width = self.columns.len();
-        let columns = self.columns.iter().zip(defaults).map(|(column, default)| Column::try_new(column, rows, *default));
+        let columns =
+            self.columns.iter().zip(defaults).map(|(column, default)| Column::try_new(column, rows, *default));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let blocks = rows.chunks(BLOCK).zip(cells.chunks_mut(BLOCK * width));
         for (block, (rows, cells)) in blocks.enumerate() {
@@ -189,7 +185,9 @@ impl Sources<'_> {
                             "key {key} is absent or has no value in column {name:?}, and {} has no NaN; give default=",
                             self.element.name()
                         ),
-                        false => format!("the value of key {key} in column {name:?} does not fit {}", self.element.name()),
+                        false => {
+                            format!("the value of key {key} in column {name:?} does not fit {}", self.element.name())
+                        }
                     })
                 })?;
             }
@@ -405,7 +403,9 @@ fn start_of(out: &Bound<'_, PyAny>, shape: (usize, usize), element: Element) -> 
     }
     // A view by numpy's own class, whatever a subclass says of itself.
     let numpy = py.import(intern!(py, "numpy"))?;
-    let view = numpy.getattr(intern!(py, "ndarray"))?.call_method1(intern!(py, "view"), (out, numpy.getattr(intern!(py, "ndarray"))?))?;
+    let view = numpy
+        .getattr(intern!(py, "ndarray"))?
+        .call_method1(intern!(py, "view"), (out, numpy.getattr(intern!(py, "ndarray"))?))?;
     let interface = view.getattr(intern!(py, "__array_interface__"))?.cast_into::<PyDict>()?;
     let given: Vec<usize> = view.getattr(intern!(py, "shape"))?.extract()?;
     let of = Element::of(&view.getattr(intern!(py, "dtype"))?)?;

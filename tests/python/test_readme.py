@@ -1,4 +1,4 @@
-"""The Python examples in README.md, docs/predicates.md and docs/star.md run as they are."""
+"""The Python examples in README.md and in pages of docs/ run as they are."""
 
 from __future__ import annotations
 
@@ -41,3 +41,12 @@ def test_examples_of_star_joins(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile("\n".join(blocks), "docs/star.md", "exec"), {"__name__": "star"})
     shown = [line[2:] for line in blocks[-1].splitlines() if line.startswith("# ")]
     assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_examples_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other; the last one prints why the file is refused."""
+    monkeypatch.chdir(tmp_path)
+    blocks = python_in("docs/rows.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/rows.md", "exec"), {"__name__": "rows"})
+    assert "7" in capsys.readouterr().out

@@ -268,7 +268,8 @@ impl PyPreparedBuild {
     /// Args:
     ///     keys: As for `lookup`.
     ///     columns: Names of build columns, which the dicts have in this order; all by default.
-    ///     default: What stands where the key is absent: {column: value}, or one value for all columns; None by default.
+    ///     default: What stands where the key is absent: {column: value}, or one value for all columns, by default
+    ///         None.
     ///     keep: "first" or "last" row of a key, where some key has several.
     ///
     /// Returns:
@@ -293,18 +294,18 @@ impl PyPreparedBuild {
         guarded(|| lookup::lookup_rows(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
     }
 
-    /// The numbers of some columns for each key, in order, as one matrix of numpy: a row per key, a column per column.
+    /// The numbers of some columns for each key, in order, as one matrix of numpy with a row per key.
     ///
-    /// The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by this call.
+    /// The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by the call.
     ///
     /// Args:
     ///     keys: As for `lookup`.
     ///     columns: Names of build columns that hold numbers or Booleans.
-    ///     default: What stands where the key is absent or its value is null: {column: value}, or one value for all columns.
-    ///         NaN by default; integers have none, so that they need a default where one is used.
-    ///     dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of `out`, else
-    ///         float32 where it holds every value of the columns' types, else float64. Only columns of integers and Booleans
-    ///         become integers.
+    ///     default: What stands where the key is absent or its value is null: {column: value}, or one value for all
+    ///         columns. NaN by default; integers have none, so that they need a default where one is used.
+    ///     dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of
+    ///         `out`, else float32 where it holds every value of the columns' types, else float64. Only columns of
+    ///         integers and Booleans become integers.
     ///     out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
     ///     keep: "first" or "last" row of a key, where some key has several.
     ///
@@ -480,12 +481,14 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
 ///
 /// Args:
-///     source: Any rows: a table, frame, reader, dataset or iterable of batches; a list or another iterable of dicts, one
-///         for each row, whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file
-///         (str or os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
+///     source: Any rows: a table, frame, reader, dataset or iterable of batches; a list or another iterable of dicts,
+///         one for each row, whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or
+///         CSV file (str or os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
 ///     on: The names of the key columns, one or several.
-///     schema: Needed for an iterator that may be empty; else checked against the source's own. Dicts are read in its types.
-///     columns: The columns that are kept beside the keys, in the order of the source; all by default. Others are not read.
+///     schema: Needed for an iterator that may be empty; else checked against the source's own. Dicts are read in its
+///         types.
+///     columns: The columns that are kept beside the keys, in the order of the source; all by default. Others are not
+///         read.
 ///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
 ///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
 ///     validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
@@ -498,8 +501,8 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// An exception of the source comes through unchanged. After an error the pool is as it was.
 ///
 /// Raises:
-///     PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose values of
-///         one name have no one type; and for keys that `validate` refuses.
+///     PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+///         values of one name have no one type; and for keys that `validate` refuses.
 ///     ExecutionError: For a file that cannot be read as what it is.
 ///     OSError: For a file that is not there.
 ///     ResourcesExhausted: If the pool refuses.

@@ -98,14 +98,23 @@ impl PyStarJoin {
             }
             let rows = StarRows::new(&star);
             let legs = named.into_iter().map(|(_, leg)| leg.unbind()).collect();
-            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), row_joins: PlanCache::default(), rows })
+            Ok(Self {
+                legs,
+                select,
+                batch_size,
+                star,
+                planned: Mutex::default(),
+                row_joins: PlanCache::default(),
+                rows,
+            })
         })
     }
 
     /// Joins `probe` and answers in kind, as `join` does.
     ///
     /// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-    /// pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+    /// pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of dicts gives a list of
+    /// dicts.
     ///
     /// Args:
     ///     probe: Any rows.

@@ -33,7 +33,11 @@ impl<'py> GivenRows<'py> {
             _ => return Ok(None),
         };
         if elements.len() >= NONE as usize {
-            return Err(plan(format!("{} rows were given, at most {} are possible; cut them", elements.len(), NONE - 1)));
+            return Err(plan(format!(
+                "{} rows were given, at most {} are possible; cut them",
+                elements.len(),
+                NONE - 1
+            )));
         }
         let row = |(at, row): (usize, Bound<'py, PyAny>)| {
             row.cast_into::<PyDict>().map_err(|error| {

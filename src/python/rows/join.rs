@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::Schema;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::given::GivenRows;
-use super::plan::{Engine, Joined, PlanCache, Planned, Read, RowsPlan};
+use super::plan::{Engine, Joined, Names, PlanCache, Planned, Read, RowsPlan};
 use crate::error::Error;
 use crate::join::{JoinOptions, StarJoin};
 use crate::prepare::PreparedBuild;
@@ -66,8 +66,9 @@ fn join<'py>(
     // The columns whose types are those of their values.
     let mut inferred: BTreeMap<usize, ArrayRef> = BTreeMap::new();
     loop {
-        let names = given.fields(|at| inferred.get(&at).map(|column| column.data_type().clone()))?;
-        let planned = plans.get(py, joined, &Arc::new(Schema::new(names)))?;
+        let fields = given.fields(|at| inferred.get(&at).map(|column| column.data_type().clone()))?;
+        let names = Names { schema: Arc::new(Schema::new(fields)), found: inferred.keys().copied().collect() };
+        let planned = plans.get(py, joined, names)?;
         let needed = match planned.as_ref() {
             Planned::Needs(needed) => needed.clone(),
             Planned::Plan(plan) => match read(given, plan, &inferred)? {
@@ -76,17 +77,9 @@ fn join<'py>(
             },
         };
         for at in needed {
-            let column = given.inferred(at)?;
-            // Nothing but nulls is of any type.
-            let column = if *column.data_type() == DataType::Null { nulls(column.len()) } else { column };
-            inferred.insert(at, column);
+            inferred.insert(at, given.inferred(at)?);
         }
     }
-}
-
-/// Nulls of a type that is known, so that nothing asks for it again.
-fn nulls(rows: usize) -> ArrayRef {
-    arrow_array::new_null_array(&DataType::Int64, rows)
 }
 
 type Never = Vec<Option<BooleanBuffer>>;

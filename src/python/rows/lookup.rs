@@ -26,11 +26,7 @@ pub(crate) struct RowDicts {
 const CHUNK: usize = 8192;
 
 impl RowDicts {
-    pub(crate) fn try_new(
-        py: Python<'_>,
-        build: &Arc<PreparedBuild>,
-        columns: Option<Vec<String>>,
-    ) -> PyResult<Self> {
+    pub(crate) fn try_new(py: Python<'_>, build: &Arc<PreparedBuild>, columns: Option<Vec<String>>) -> PyResult<Self> {
         let schema = build.rows_schema();
         let positions = Positions::new(schema, "build");
         let all: Vec<String> = match &columns {

@@ -163,7 +163,8 @@ impl Output {
                 }
             });
         }
-        let of_builds: Vec<(usize, &Entry)> = self.entries.iter().enumerate().filter(|(_, e)| e.is_of_builds()).collect();
+        let of_builds: Vec<(usize, &Entry)> =
+            self.entries.iter().enumerate().filter(|(_, e)| e.is_of_builds()).collect();
         let probe = part(0);
         let none = py.None().into_bound(py);
         for at in 0..count {

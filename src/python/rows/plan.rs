@@ -1,6 +1,6 @@
 //! Joins of rows, planned: which names are read from the rows in which type, and what the dicts of the output hold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,6 +54,15 @@ pub(super) struct RowsPlan {
     pub(super) output: Output,
 }
 
+/// The names of some rows.
+#[derive(PartialEq)]
+pub(super) struct Names {
+    /// Of the type of the values where that was found, else of type Null.
+    pub(super) schema: SchemaRef,
+    /// Where it was found.
+    pub(super) found: BTreeSet<usize>,
+}
+
 /// What planning over some names gave.
 pub(super) enum Planned {
     Plan(RowsPlan),
@@ -66,31 +75,30 @@ pub(super) enum Planned {
 pub(crate) struct PlanCache(Mutex<Recent<Arc<Remembered>, 8>>);
 
 struct Remembered {
-    names: SchemaRef,
+    names: Names,
     /// Of a join with one build.
     options: Option<JoinOptions>,
     planned: Arc<Planned>,
 }
 
 impl PlanCache {
-    /// The plan of `joined` over rows whose names and known types `names` holds.
-    pub(super) fn get(&self, py: Python<'_>, joined: Joined<'_>, names: &SchemaRef) -> PyResult<Arc<Planned>> {
+    /// The plan of `joined` over rows of these names.
+    pub(super) fn get(&self, py: Python<'_>, joined: Joined<'_>, names: Names) -> PyResult<Arc<Planned>> {
         let options = match joined {
             Joined::One(_, options) => Some(options),
             Joined::Star(..) => None,
         };
         let plans = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |known: &Arc<Remembered>| Ok(known.names == *names && known.options.as_ref() == options);
+        let fits = |known: &Arc<Remembered>| Ok(known.names == names && known.options.as_ref() == options);
         let Ok::<_, Infallible>(found) = plans().find(fits).map(|found| found.map(Arc::clone));
         if let Some(found) = found {
             return Ok(Arc::clone(&found.planned));
         }
         let planned = Arc::new(match joined {
-            Joined::One(build, options) => one(py, build, options, names)?,
-            Joined::Star(star, chosen, rows) => self::star(py, star, chosen, rows, names)?,
+            Joined::One(build, options) => one(py, build, options, &names)?,
+            Joined::Star(star, chosen, rows) => self::star(py, star, chosen, rows, &names)?,
         });
-        let (names, options) = (Arc::clone(names), options.cloned());
-        plans().add(Arc::new(Remembered { names, options, planned: Arc::clone(&planned) }));
+        plans().add(Arc::new(Remembered { names, options: options.cloned(), planned: Arc::clone(&planned) }));
         Ok(planned)
     }
 }
@@ -139,27 +147,23 @@ fn tested(filter: &Expr, names: &SchemaRef) -> Vec<usize> {
     (0..names.fields().len()).filter(|&at| column(at)).collect()
 }
 
-/// The columns of `of` whose type is not known and that are read in another type than that of a key.
-fn unknown(of: impl IntoIterator<Item = usize>, names: &SchemaRef, keys: &KeyTypes) -> Vec<usize> {
-    of.into_iter().filter(|at| *names.field(*at).data_type() == DataType::Null && !keys.0.contains_key(at)).collect()
+/// The columns of `of` that are read in another type than that of a key, which is not known.
+fn unknown(of: impl IntoIterator<Item = usize>, names: &Names, keys: &KeyTypes) -> Vec<usize> {
+    of.into_iter().filter(|at| !names.found.contains(at) && !keys.0.contains_key(at)).collect()
 }
 
-fn one(
-    py: Python<'_>,
-    build: &Arc<PreparedBuild>,
-    options: &JoinOptions,
-    names: &SchemaRef,
-) -> PyResult<Planned> {
+fn one(py: Python<'_>, build: &Arc<PreparedBuild>, options: &JoinOptions, all: &Names) -> PyResult<Planned> {
+    let names = &all.schema;
     let mut keys = KeyTypes::default();
     let mut several = Vec::new();
     for (key, name) in key_pairs(build, options.on.as_deref(), names)? {
         let known = *names.field(name).data_type() != DataType::Null;
-        if !known && !keys.add(name, build.schema().field(key).data_type()) {
+        if !known && !keys.add(name, build.schema().field(key).data_type()) && !all.found.contains(&name) {
             several.push(name);
         }
     }
     let filter = options.filter.iter().flat_map(|filter| tested(filter, names));
-    let needs = unknown(filter, names, &keys);
+    let needs = unknown(filter, all, &keys);
     if !needs.is_empty() || !several.is_empty() {
         return Ok(Planned::Needs([needs, several].concat()));
     }
@@ -199,13 +203,8 @@ fn one(
 /// Pairs that are looked up at once.
 const BATCH: usize = 8192;
 
-fn star(
-    py: Python<'_>,
-    star: &StarJoin,
-    chosen: bool,
-    rows: &Arc<StarRows>,
-    names: &SchemaRef,
-) -> PyResult<Planned> {
+fn star(py: Python<'_>, star: &StarJoin, chosen: bool, rows: &Arc<StarRows>, all: &Names) -> PyResult<Planned> {
+    let names = &all.schema;
     // What the keys are read from can be said before the columns of conditions have types.
     let bare = |(name, leg): &(String, Leg)| (name.clone(), Leg { filter: None, ..leg.clone() });
     let layout = StarJoin::try_new(star.legs().iter().map(bare).collect(), None, None)?.layout(names)?;
@@ -220,14 +219,15 @@ fn star(
                 continue;
             }
             read_from.push(name);
-            if !keys.add(name, &key_type(leg.build.schema().field(leg.build.keys()[place]).data_type())) {
+            let key = leg.build.schema().field(leg.build.keys()[place]);
+            if !keys.add(name, &key_type(key.data_type())) && !all.found.contains(&name) {
                 several.push(name);
             }
         }
         keys_of.push(read_from);
     }
     let filters = star.legs().iter().flat_map(|(_, leg)| &leg.filter);
-    let needs = unknown(filters.flat_map(|filter| tested(filter, names)), names, &keys);
+    let needs = unknown(filters.flat_map(|filter| tested(filter, names)), all, &keys);
     if !needs.is_empty() || !several.is_empty() {
         return Ok(Planned::Needs([needs, several].concat()));
     }

@@ -175,7 +175,8 @@ fn is_native(field: &Field) -> bool {
         Map(entries, _) => is_native(entries),
         Struct(fields) => {
             // Where a name stands twice, pyarrow says what is wrong.
-            let twice = |(at, field): (usize, &Arc<Field>)| fields[..at].iter().any(|other| other.name() == field.name());
+            let twice =
+                |(at, field): (usize, &Arc<Field>)| fields[..at].iter().any(|other| other.name() == field.name());
             fields.iter().all(|field| is_native(field)) && !fields.iter().enumerate().any(twice)
         }
         Dictionary(_, values) => is_native(&Field::new("", (**values).clone(), true)),
@@ -295,13 +296,7 @@ fn counts(array: &ArrayRef) -> PyResult<(ScalarBuffer<i64>, TimeUnit)> {
     })
 }
 
-fn lists<'py>(
-    py: Python<'py>,
-    items: &Objects,
-    array: &ArrayRef,
-    rows: Rows<'_>,
-    put: Put<'_, 'py>,
-) -> PyResult<()> {
+fn lists<'py>(py: Python<'py>, items: &Objects, array: &ArrayRef, rows: Rows<'_>, put: Put<'_, 'py>) -> PyResult<()> {
     macro_rules! of {
         ($list:expr, $range:expr) => {{
             let list = $list;
