@@ -7,6 +7,7 @@ pub(crate) mod copy_size;
 pub(crate) mod floats;
 mod gather;
 mod gather_nested;
+mod gather_or;
 mod ipc_schema;
 mod key_type;
 mod lazy;
@@ -18,6 +19,7 @@ pub(crate) use concat::concat;
 pub(crate) use gather::{
     Selection, Share, can_hold_nulls, fixed_width, gather, gather_shared, in_column, nulls, pick, take_at,
 };
+pub(crate) use gather_or::gather_or;
 pub(crate) use ipc_schema::{decode_schema, encode_schema};
 pub(crate) use key_type::{Coerced, coerce, comparable, key_type, positions};
 pub(crate) use lazy::LazyColumn;

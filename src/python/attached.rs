@@ -27,6 +27,12 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    /// For each output column the column of the probe side that it is, if any.
+    pub(crate) fn probe_columns(&self) -> Vec<Option<usize>> {
+        let place = |read: usize| self.columns.as_ref().map_or(read, |columns| columns.positions()[read]);
+        self.plan.output.columns.iter().map(|column| column.of_probe().map(place)).collect()
+    }
+
     /// Joins `batch` as if it were the whole probe side.
     pub(crate) fn run(&self, batch: RecordBatch) -> Result<RecordBatch> {
         self.plan.run_once(batch, self.options.limit, Arc::default(), interruptible())

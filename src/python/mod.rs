@@ -12,6 +12,7 @@ mod errors;
 mod execution;
 mod interchange;
 mod join;
+mod kind;
 mod lookup;
 mod map;
 mod read;
