@@ -513,9 +513,7 @@ class StarJoin:
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(
-        self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None
-    ) -> Any:
+    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
         """Joins `probe` and answers in kind, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a

@@ -24,40 +24,30 @@ class Stream:
         return self.rows.__arrow_c_stream__(requested_schema)
 
 
-def polars_frame(rows: Any) -> pl.DataFrame:
+def polars_frame(rows: Any, like: pl.DataFrame) -> pl.DataFrame:
     """As a `polars.DataFrame`: the types that polars wrote come back, enums and categoricals among them."""
-    import polars as pl
-
-    return pl.DataFrame(Stream(rows))
+    # Of the class and not of the module: an object can be of a library that was replaced since.
+    classes = [base for base in type(like).__mro__ if base.__name__ == "DataFrame"]
+    frame: pl.DataFrame = classes[-1](Stream(rows))
+    return frame
 
 
 def polars_series(rows: Any, keys: pl.Series) -> pl.Series:
     """The first column as a `polars.Series` with the name of `keys`."""
-    return polars_frame(rows).to_series().alias(keys.name)
+    return polars_frame(rows, keys.to_frame()).to_series().alias(keys.name)
 
 
-def arro3_table(rows: Any) -> Any:
-    """As an `arro3.core.Table`."""
-    import arro3.core
-
-    return arro3.core.Table.from_arrow(rows)
+def arro3_rows(rows: Any, like: Any) -> Any:
+    """As an `arro3.core.Table` or `RecordBatch`."""
+    return type(like).from_arrow(rows)
 
 
-def arro3_batch(rows: Any) -> Any:
-    """As an `arro3.core.RecordBatch`."""
-    import arro3.core
-
-    return arro3.core.RecordBatch.from_arrow(rows)
-
-
-def nanoarrow_array(rows: Any) -> Any:
+def nanoarrow_array(rows: Any, like: Any) -> Any:
     """As a `nanoarrow.Array` of structs."""
-    import nanoarrow
-
-    return nanoarrow.Array(rows)
+    return type(like)(rows)
 
 
-def nanoarrow_c_array(rows: Any) -> Any:
+def nanoarrow_c_array(rows: Any, _: Any) -> Any:
     """As a `nanoarrow.c_array` of structs."""
     import nanoarrow
 
@@ -89,6 +79,7 @@ def pandas_frame(
         like: The probe side. Its columns keep their types and labels, unless integers or Booleans gained nulls.
         columns: For each column of `rows` its position in `like`, if it comes from there.
         backend: "numpy_nullable" or "pyarrow" for such types in all columns.
+
     """
     import pandas as pd
 
@@ -170,7 +161,7 @@ def _pandas_dtype(column: Any, source: Any, backend: str | None) -> Any:
     if isinstance(source, pd.api.extensions.ExtensionDtype):
         return source if hasattr(source, "__from_arrow__") else None
     numbers = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    if numbers and column.null_count and (source is None or source != object):
+    if numbers and column.null_count and getattr(source, "kind", "i") != "O":
         return _nullable(column.type)
     return None
 
@@ -178,7 +169,9 @@ def _pandas_dtype(column: Any, source: Any, backend: str | None) -> Any:
 NULLABLE = {
     **{f"int{bits}": f"Int{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"UInt{bits}" for bits in (8, 16, 32, 64)},
-    **{"bool": "boolean", "float": "Float32", "double": "Float64"},
+    "bool": "boolean",
+    "float": "Float32",
+    "double": "Float64",
     **dict.fromkeys(("string", "large_string", "string_view"), "string"),
 }
 
@@ -196,14 +189,14 @@ def _restore(frame: pd.DataFrame, at: int, dtype: Any, column: Any) -> None:
     import pandas as pd
 
     values = frame.iloc[:, at]
-    if dtype == object:
-        strings = str(column.type) in ("string", "large_string", "string_view")
-        values = pd.Series(column.to_numpy() if strings else values, index=frame.index, dtype=object)
-    elif isinstance(dtype, pd.CategoricalDtype):
+    if isinstance(dtype, pd.CategoricalDtype):
         # A key of a right or full join has values of the build too.
         if isinstance(values.dtype, pd.CategoricalDtype) and not set(values.cat.categories) <= set(dtype.categories):
             return
         values = values.astype(dtype)
+    elif getattr(dtype, "kind", None) == "O":
+        strings = str(column.type) in ("string", "large_string", "string_view")
+        values = pd.Series(column.to_numpy() if strings else values, index=frame.index, dtype=object)
     else:
         return
     frame.isetitem(at, values)

@@ -1,9 +1,9 @@
 """Joins and lookups as methods of pandas objects, under `prejoin`; importing this module adds them.
 
-    import prejoin.pandas
+import prejoin.pandas
 
-    flights.prejoin.join(planes, on="tailnum")
-    flights["tailnum"].prejoin.map(planes, "seats", default=0)
+flights.prejoin.join(planes, on="tailnum")
+flights["tailnum"].prejoin.map(planes, "seats", default=0)
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class FrameMethods:
             >>> users = prejoin.prepare(pd.DataFrame({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
             >>> pd.DataFrame({"id": [2, 3]}).prejoin.join(users, how="left")["name"].tolist()
             ['bob', nan]
+
         """
         return prejoin.join(self._frame, build, on, how, **options)
 
@@ -79,6 +80,7 @@ class SeriesMethods:
             >>> users = prejoin.prepare(pd.DataFrame({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
             >>> pd.Series([2, 3]).prejoin.map(users, "name", default="-").tolist()
             ['bob', '-']
+
         """
         return build.map(self._keys, column, default, keep=keep)
 
@@ -99,5 +101,6 @@ class SeriesMethods:
             >>> users = prejoin.prepare(pd.DataFrame({"id": [1, 2]}), on="id")
             >>> pd.Series([2, 3]).prejoin.contains(users).tolist()
             [True, False]
+
         """
         return build.contains(self._keys)

@@ -1,9 +1,9 @@
 """Joins and lookups as methods of polars objects, under `prejoin`; importing this module adds them.
 
-    import prejoin.polars
+import prejoin.polars
 
-    flights.prejoin.join(planes, on="tailnum")
-    flights.with_columns(seats=pl.col("tailnum").prejoin.map(planes, "seats", default=0))
+flights.prejoin.join(planes, on="tailnum")
+flights.with_columns(seats=pl.col("tailnum").prejoin.map(planes, "seats", default=0))
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class FrameMethods:
             >>> users = prejoin.prepare(pl.DataFrame({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
             >>> pl.DataFrame({"id": [2, 3]}).prejoin.join(users, how="left")["name"].to_list()
             ['bob', None]
+
         """
         joined: pl.DataFrame = prejoin.join(self._frame, build, on, how, **options)
         return joined
@@ -80,8 +81,8 @@ class LazyFrameMethods:
 
         Raises:
             TypeError: For a build that is not prepared, since it may have to be read several times.
-            ComputeError: Of polars, with the text of what `prejoin.join` raises, when the schema is asked for. Errors of
-                the query before the join are raised as they are.
+            ComputeError: Of polars, with the text of what `prejoin.join` raises, when the schema is asked for. Errors
+                of the query before the join are raised as they are.
 
         Example:
             >>> import polars as pl, prejoin.polars
@@ -89,8 +90,9 @@ class LazyFrameMethods:
             >>> events = pl.LazyFrame({"id": [2, 3, 1]})
             >>> events.prejoin.join(users).select("name").collect().to_series().to_list()
             ['bob', 'ada']
+
         """
-        frame = self._frame
+        frame, template = self._frame, pl.DataFrame()
         if not isinstance(build, prejoin.PreparedBuild | prejoin.Leg | list | tuple | dict):
             given = type(build)
             raise TypeError(
@@ -114,7 +116,7 @@ class LazyFrameMethods:
             if batch_size and asked.get("batch_size") is None:
                 asked["batch_size"] = batch_size
             for batch in prejoin.join(frame, build, on, how, **asked):
-                joined = polars_frame(batch)
+                joined = polars_frame(batch, template)
                 if columns is not None:
                     joined = joined.select(columns)
                 yield joined if predicate is None else joined.filter(predicate)
@@ -149,6 +151,7 @@ class SeriesMethods:
             >>> users = prejoin.prepare(pl.DataFrame({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
             >>> pl.Series([2, 3]).prejoin.map(users, "name", default="-").to_list()
             ['bob', '-']
+
         """
         mapped: pl.Series = build.map(self._keys, column, default, keep=keep)
         return mapped
@@ -170,6 +173,7 @@ class SeriesMethods:
             >>> users = prejoin.prepare(pl.DataFrame({"id": [1, 2]}), on="id")
             >>> pl.Series([2, 3]).prejoin.contains(users).to_list()
             [True, False]
+
         """
         found: pl.Series = build.contains(self._keys)
         return found
@@ -204,8 +208,9 @@ class ExprMethods:
             >>> events = pl.DataFrame({"id": [2, 3]})
             >>> events.select(pl.col("id").prejoin.map(users, "name", default="-")).to_series().to_list()
             ['bob', '-']
+
         """
-        data_type = polars_frame(build.lookup([], [column], default=default, keep=keep)).dtypes[0]
+        data_type = polars_frame(build.lookup([], [column], default=default, keep=keep), pl.DataFrame()).dtypes[0]
 
         def mapped(keys: pl.Series) -> pl.Series:
             values: pl.Series = build.map(keys, column, default, keep=keep)
@@ -227,6 +232,7 @@ class ExprMethods:
             >>> users = prejoin.prepare(pl.DataFrame({"id": [1, 2]}), on="id")
             >>> pl.DataFrame({"id": [2, 3]}).filter(pl.col("id").prejoin.contains(users)).to_series().to_list()
             [2]
+
         """
 
         def contained(keys: pl.Series) -> pl.Series:

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteArrayType, StringViewType};
-use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteArray, NullArray, OffsetSizeTrait, make_array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, GenericByteArray, NullArray, OffsetSizeTrait, make_array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef};

@@ -48,8 +48,10 @@ impl<'a, 'py> RowsKind<'a, 'py> {
         let Some(conversion) = self.conversion else { return Ok(rows) };
         let conversions = rows.py().import(CONVERSIONS)?;
         match conversion {
-            "pandas_frame" => conversions.call_method1(conversion, (rows, self.probe, probe_columns(), self.dtype_backend)),
-            _ => conversions.call_method1(conversion, (rows,)),
+            "pandas_frame" => {
+                conversions.call_method1(conversion, (rows, self.probe, probe_columns(), self.dtype_backend))
+            }
+            _ => conversions.call_method1(conversion, (rows, self.probe)),
         }
     }
 }
@@ -67,8 +69,8 @@ fn conversion_of(probe: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
         [
             ("polars", "DataFrame", "polars_frame"),
             ("pandas", "DataFrame", "pandas_frame"),
-            ("arro3.core", "Table", "arro3_table"),
-            ("arro3.core", "RecordBatch", "arro3_batch"),
+            ("arro3.core", "Table", "arro3_rows"),
+            ("arro3.core", "RecordBatch", "arro3_rows"),
             ("nanoarrow", "Array", "nanoarrow_array"),
             ("nanoarrow._array", "CArray", "nanoarrow_c_array"),
         ],
