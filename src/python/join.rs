@@ -23,8 +23,9 @@ use crate::cancel::Cancel;
 use crate::join::JoinOptions;
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
-use crate::probe::few_batches;
-use crate::run::{RunOptions, attach_by_name};
+use crate::python::few_batches::few_batches;
+use crate::run::RunOptions;
+use crate::run::join_by_name::attach_by_name;
 
 /// Joins `probe` to `build` and answers in kind.
 ///
