@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::types::ByteArrayType;
+use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
 use super::NONE;
 use super::concat;
-use super::gather::{Missing, Rows, Selection, build, bytes_or, fixed_values, fixed_width, gather, gather_nulls};
+use super::gather::{Missing, build, fixed_values, fixed_width, gather, gather_nulls, outgrown};
+use super::selection::{Rows, Selection, gather_bytes};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
@@ -62,6 +64,18 @@ fn native_or<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>, defa
     // Row NONE is beyond every column.
     let value = |&row: &u32| values.get(row as usize).copied().unwrap_or(default);
     Buffer::from_vec(selection.rows().iter().map(value).collect::<Vec<T>>())
+}
+
+fn bytes_or<T: ByteArrayType>(
+    column: &ArrayRef,
+    selection: Selection<'_>,
+    array: &GenericByteArray<T>,
+    default: &GenericByteArray<T>,
+) -> Result<ArrayRef> {
+    let missing: &[u8] = default.value(0).as_ref();
+    let buffers = gather_bytes(array.offsets(), array.values(), selection, missing);
+    let (ends, values) = buffers.map_err(|end| outgrown(&format!("{end} bytes"), column.data_type()))?;
+    build(column, vec![ends, values], selection, Missing::Any)
 }
 
 /// The default after the rows found, and a second copy that chooses among both.

@@ -29,15 +29,6 @@ pub(crate) enum OutputColumn {
 }
 
 impl OutputColumn {
-    /// The column of the probe side that it is, if any.
-    #[cfg(feature = "python")]
-    pub(crate) fn of_probe(self) -> Option<usize> {
-        match self {
-            OutputColumn::Probe(column) | OutputColumn::Key { probe: column, .. } => Some(column),
-            OutputColumn::Build(_) | OutputColumn::Mark => None,
-        }
-    }
-
     /// Position in (build columns, probe columns, mark).
     pub(crate) fn position(self, build_columns: usize, probe_columns: usize) -> usize {
         match self {
