@@ -1,4 +1,4 @@
-"""The Python examples in README.md and in pages of docs/ run as they are."""
+"""The Python examples in README.md and docs/ run as they are."""
 
 from __future__ import annotations
 
@@ -50,3 +50,9 @@ def test_examples_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert len(blocks) == 4
     exec(compile("\n".join(blocks), "docs/rows.md", "exec"), {"__name__": "rows"})
     assert "7" in capsys.readouterr().out
+
+
+def test_examples_of_frames() -> None:
+    blocks = python_in("docs/frames.md")
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), "docs/frames.md", "exec"), {"__name__": "frames"})

@@ -24,5 +24,5 @@ mod stream;
 pub(crate) use batch::{batch_from_python, c_batch};
 pub(crate) use import::Columns;
 pub(crate) use lazy::{BatchStream, reader};
-pub(crate) use pyarrow::{PySchema, is_refusal, schema_of, type_name};
+pub(crate) use pyarrow::{PySchema, is_refusal, pyarrow, schema_of, type_name};
 pub(crate) use source::{Source, is_a};
