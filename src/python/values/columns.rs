@@ -230,7 +230,7 @@ where
     T::Native: TryFrom<i128>,
 {
     primitives::<T>(values, &T::DATA_TYPE, |value| {
-        Ok(integer(value).map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
+        Ok(integer(value)?.map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
     })
 }
 
@@ -244,20 +244,21 @@ fn floats<T: ArrowPrimitiveType>(
 }
 
 /// An int, or an integer of another library.
-fn integer(value: &Bound<'_, PyAny>) -> Option<Cell<i128>> {
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell<i128>>> {
     if value.is_none() {
-        return Some(Cell::Null);
+        return Ok(Some(Cell::Null));
     }
-    if value.is_instance_of::<PyBool>() {
-        return None;
+    // The truth values of numpy 1 can be read as ints too.
+    if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() && is_a(value, "numpy", "bool_")? {
+        return Ok(None);
     }
-    match value.extract::<i64>() {
+    Ok(match value.extract::<i64>() {
         Ok(value) => Some(Cell::Value(value.into())),
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
             Some(value.extract::<u64>().map_or(Cell::Missing, |value| Cell::Value(value.into())))
         }
         Err(_) => None,
-    }
+    })
 }
 
 /// A float, or an int that one equals.
