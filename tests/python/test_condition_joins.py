@@ -511,8 +511,8 @@ def test_methods_refuse_what_they_do_not_take() -> None:
         (lambda: a.cast("frob"), prejoin.PlanError, "no type that a value can be cast to"),
         (lambda: a.cast(int), TypeError, "a pyarrow.DataType or the name of a type"),
         (lambda: lit(np.timedelta64(1, "M")), TypeError, "in units of M"),
-        (lambda: lit(np.longdouble(1)), TypeError, "a literal is no numpy.longdouble"),
-        (lambda: lit(pa.scalar([1])), TypeError, "a literal is no pyarrow"),
+        (lambda: lit(np.longdouble(1)), TypeError, "a literal cannot be a numpy.longdouble"),
+        (lambda: lit(pa.scalar([1])), TypeError, "a literal cannot be a pyarrow"),
     ]
     for misuse, error, text in misuses:
         with pytest.raises(error, match=text):

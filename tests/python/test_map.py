@@ -139,7 +139,7 @@ def test_one_key(build: prejoin.PreparedBuild) -> None:
         assert "x" in build
     with pytest.raises(PlanError, match="type Int64"):
         build.get("x", 1)
-    # A build is no sequence of rows: 0, 1, 2 are keys.
+    # A build is not a sequence of rows: 0, 1, 2 are keys.
     for walk in (iter, list, reversed):
         with pytest.raises(TypeError):
             walk(build)  # type: ignore[call-overload]

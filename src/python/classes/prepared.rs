@@ -29,8 +29,15 @@ use crate::python::signals::{detach_if_long, interruptible};
 
 /// The build side of a hash join, prepared once: rows, index and memory charge.
 ///
-/// Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
-/// the last join, reader or table that uses it is gone, its memory and its charge go together.
+/// It never changes, and any number of joins and threads probe it at once. `prepare`, `open` and
+/// `HashJoin.prepare_build` make it. When the last join, reader or table that uses it is gone, its memory is freed
+/// and its charge ends.
+///
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+///     >>> users.num_rows, users.keys, users.index_kind
+///     (2, ['id'], 'dense')
 #[pyclass(name = "PreparedBuild", module = "prejoin", frozen, mapping)]
 pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
@@ -81,13 +88,13 @@ impl PyPreparedBuild {
         self.build.num_keys()
     }
 
-    /// True where no key that a probe can match stands in two rows.
+    /// True if no key that a probe can match is in two rows.
     #[getter]
     fn is_unique(&self) -> bool {
         self.build.is_unique()
     }
 
-    /// Which index was made: "dense", "hashed", "bytes" or "rows".
+    /// The kind of index: "dense", "hashed", "bytes" or "rows".
     #[getter]
     fn index_kind(&self) -> String {
         self.build.index_kind().to_string()
@@ -99,7 +106,9 @@ impl PyPreparedBuild {
         self.build.reserved_bytes()
     }
 
-    /// Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none.
+    /// Least and greatest value of each key as two pyarrow scalars.
+    ///
+    /// None for a key column without values, and for types without an order, such as text.
     #[getter]
     fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Pair<'py>>>> {
         guarded(|| {
@@ -108,7 +117,9 @@ impl PyPreparedBuild {
         })
     }
 
-    /// How membership is told: "in_list" for a small build, else "map".
+    /// How a filter finds out which keys there are.
+    ///
+    /// "in_list" if the build is small and has a list of them, else "map": they are looked up in the index.
     #[getter]
     fn membership(&self) -> &'static str {
         match self.build.membership() {
@@ -117,10 +128,12 @@ impl PyPreparedBuild {
         }
     }
 
-    /// Bytes by part, by whose they are, and as the pool knows them.
+    /// Bytes of the build, by part and by who shares them.
     ///
-    /// rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
-    /// all processes that map it); reserved (charged to the pool).
+    /// Returns:
+    ///     A dict of byte counts: rows, index (from keys to groups of equal keys), groups (from groups to rows);
+    ///     private (of this process alone), mapped (of a file, shared with all processes that map it); reserved
+    ///     (charged to the pool).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let memory = self.build.memory();
         let parts = PyDict::new(py);
@@ -135,8 +148,8 @@ impl PyPreparedBuild {
 
     /// Identity of the contents: 32 hexadecimal digits.
     ///
-    /// A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
-    /// the rows; it does not withstand malice.
+    /// A hash of the rows in any order, the schema, the keys and their null equality. It is computed once, in one pass
+    /// over the rows. It finds accidents; somebody who wants to can construct two builds with the same fingerprint.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| {
@@ -154,24 +167,40 @@ impl PyPreparedBuild {
 
     /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
     ///
-    /// mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
-    ///     user alone reads it.
-    ///
     /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
-    /// was there before, or the new file. Who has the old file open keeps it.
+    /// was there before, or the new file. A process that has the old file open keeps it.
     ///
-    /// Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
-    /// then.
+    /// Args:
+    ///     path: The name of the file.
+    ///     mode: Permission bits of the file. By default those of the file that is replaced, and for a new one 0o600,
+    ///         which lets only the user read it.
+    ///
+    /// Raises:
+    ///     NotSupported: For types that Arrow IPC does not carry.
+    ///     OSError: Of the file system, in its subclasses. Nothing is left behind after an error.
+    ///
+    /// Example:
+    ///     >>> import os, tempfile, prejoin, pyarrow as pa
+    ///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").save(path)
+    ///     >>> prejoin.open(path).num_rows
+    ///     2
     #[pyo3(signature = (path, *, mode=None))]
     fn save(&self, py: Python<'_>, path: PathBuf, mode: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         guarded(|| saved::save(py, &self.build, &path, mode))
     }
 
-    /// Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+    /// Copies the build into memory that other processes of this host map.
     ///
     /// The copy is charged to the build's pool for as long as the handle lives.
     ///
-    /// Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+    /// Returns:
+    ///     A handle that can be pickled.
+    ///
+    /// Raises:
+    ///     NotSupported: For types that Arrow IPC does not carry.
+    ///     ResourcesExhausted: If the pool refuses.
+    ///     OSError: Of the system.
     fn share(&self, py: Python<'_>) -> PyResult<saved::PySharedBuild> {
         guarded(|| saved::PySharedBuild::new(py, &self.build))
     }
@@ -181,7 +210,10 @@ impl PyPreparedBuild {
         guarded(|| saved::reduce(py, &self.build))
     }
 
-    /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
+    /// The build rows in build order.
+    ///
+    /// Returns:
+    ///     A pyarrow.Table that shares the build's memory and keeps the build and its charge alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let columns: Vec<usize> = (0..self.build.schema().fields().len()).collect();
@@ -190,18 +222,25 @@ impl PyPreparedBuild {
         })
     }
 
-    /// The row of one key as a dict of Python values, `default` where the key is absent.
+    /// The row of one key as a dict of Python values.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-    ///     type cannot hold is absent.
-    /// keep: "first" or "last" row of a key, where some key has several.
+    /// Args:
+    ///     key: A value, or a tuple of one value for each key column. Values match as keys of a join do; an int that
+    ///         the type of the key cannot hold is absent.
+    ///     default: What is returned if the key is absent.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
     ///
-    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    /// Returns:
+    ///     {column name: value}, or `default`.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.get(2), users.get(3), users[1], 3 in users
-    /// ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
+    /// Raises:
+    ///     PlanError: For a key of another kind than the column's, and if keys repeat and `keep` is "all".
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.get(2), users.get(3), users[1], 3 in users
+    ///     ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
     #[pyo3(signature = (key, default=None, *, keep="all"))]
     fn get<'py>(
         &self,
@@ -228,23 +267,29 @@ impl PyPreparedBuild {
         guarded(|| lookup::contains_one(key, &self.build, &self.lookups))
     }
 
-    /// One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
+    /// One row for each key, in the order of the keys.
     ///
-    /// keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
-    ///     mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
-    ///     their names.
-    /// columns: names of build columns, all by default.
-    /// default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
-    ///     that is in the build stays null.
-    /// keep: "first" or "last" row of a key, where some key has several.
+    /// Args:
+    ///     keys: A list or another iterable of keys (of tuples if there are several key columns), an array or series, a
+    ///         mapping of key names to lists or arrays, or a table with the key columns. Columns of a table are found
+    ///         by name, or by position if it has none of the names.
+    ///     columns: Names of build columns; all by default.
+    ///     default: The values of a key that is absent: {column: value}, or one value for all columns. A null of a key
+    ///         that is in the build stays null.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
     ///
-    /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
-    /// for a build that repeats keys without `keep`.
+    /// Returns:
+    ///     A pyarrow.RecordBatch of as many rows as keys, with null or the default for keys that are absent.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
-    /// [{'name': 'bob'}, {'name': None}]
+    /// Raises:
+    ///     PlanError: For keys of another type, a default that the type of its column does not hold exactly, and if
+    ///         keys repeat and `keep` is "all".
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+    ///     [{'name': 'bob'}, {'name': None}]
     #[pyo3(signature = (keys, columns=None, *, default=None, keep="all"))]
     fn lookup<'py>(
         &self,
@@ -256,23 +301,28 @@ impl PyPreparedBuild {
         guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
     }
 
-    /// The value of one column for each key, in order; null, or the default, where the key is absent.
+    /// The value of one column for each key, in the order of the keys.
     ///
-    /// A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-    /// where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     column: The name of a build column.
+    ///     default: The value of a key that is absent. A null of a key that is in the build stays null.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
     ///
-    /// keys: as for `lookup`.
-    /// column: the name of a build column.
-    /// default: what stands where the key is absent. A null of a key that is in the build stays null.
-    /// keep: "first" or "last" row of a key, where some key has several.
+    /// Returns:
+    ///     For a pandas or polars series a series of the same library with its name and index, in pandas' own types,
+    ///     where integers and Booleans with nulls are "Int64" and "boolean". For other keys a pyarrow.Array. Keys that
+    ///     are absent have null or the default.
     ///
-    /// Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
-    /// hold exactly, and for a build that repeats keys without `keep`.
+    /// Raises:
+    ///     PlanError: For an unknown column, keys of another type, a default that the column's type does not hold
+    ///         exactly, and if keys repeat and `keep` is "all".
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
-    /// ['bob', 'nobody', 'ada']
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+    ///     ['bob', 'nobody', 'ada']
     #[pyo3(signature = (keys, column, default=None, *, keep="all"))]
     fn map<'py>(
         &self,
@@ -284,28 +334,64 @@ impl PyPreparedBuild {
         guarded(|| lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?))
     }
 
-    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    /// Whether each key is in the build.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///
+    /// Returns:
+    ///     A pyarrow.BooleanArray of as many values as keys, without nulls.
+    ///
+    /// Raises:
+    ///     PlanError: For keys of another type.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").contains([2, 3]).to_pylist()
+    ///     [True, False]
     fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::contains(keys, &self.build, &self.lookups))
     }
 
-    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    /// The number of build rows of each key.
     ///
-    /// Their sum is the exact number of rows of an inner join, before anything of it is made.
+    /// Their sum is the exact number of rows of an inner join, before it is made.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///
+    /// Returns:
+    ///     A pyarrow.UInt32Array of as many values as keys, without nulls.
+    ///
+    /// Raises:
+    ///     PlanError: For keys of another type.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").count_matches([2, 3]).to_pylist()
+    ///     [2, 0]
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::count_matches(keys, &self.build, &self.lookups))
     }
 
-    /// The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+    /// The keys that are in several rows, and how many rows each has.
     ///
-    /// Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
-    /// a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+    /// Keys that nothing can match, those with a null without `null_equal`, are left out.
     ///
-    /// limit: largest number of keys, all by default.
+    /// Args:
+    ///     limit: The largest number of keys; all by default.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
-    /// [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+    /// Returns:
+    ///     A pyarrow.Table of the key columns and a column "count" ("count_" if a key column has that name). Keys with
+    ///     most rows come first; of keys with equally many rows, the one of the earliest row.
+    ///
+    /// Raises:
+    ///     PlanError: For a limit that is negative.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+    ///     [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
     #[pyo3(signature = (*, limit=None))]
     fn counts<'py>(&self, py: Python<'py>, limit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
@@ -316,12 +402,13 @@ impl PyPreparedBuild {
         })
     }
 
-    /// Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+    /// Joins `probe` to this build: `prejoin.join(probe, build, ...)` with the same arguments, results and errors.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
-    /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+    ///     [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
     #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
                         limit=None, batch_size=None, validate=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
@@ -352,17 +439,24 @@ impl PyPreparedBuild {
         join.call((probe, slf, on, how), Some(&options))
     }
 
-    /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+    /// The pairs of a join as row numbers, in the order of `join`.
     ///
-    /// keys: the probe side's keys, as for `lookup`.
-    /// how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+    /// Args:
+    ///     keys: The keys of the probe side, as for `lookup`.
+    ///     how: "inner", "left", "right" or "full".
     ///
-    /// Build rows are positions in `to_table()`.
+    /// Returns:
+    ///     (probe rows, build rows): two pyarrow.UInt32Arrays of one length, with null for a row without a partner.
+    ///     Build rows are positions in `to_table()`.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
-    /// >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
-    /// [[0, 0, 1], [1, 2, None]]
+    /// Raises:
+    ///     PlanError: For keys of another type, and for another word for `how`.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+    ///     >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+    ///     [[0, 0, 1], [1, 2, None]]
     #[pyo3(signature = (keys, how="inner"))]
     fn probe_indices<'py>(&self, keys: &Bound<'py, PyAny>, how: &str) -> PyResult<Pair<'py>> {
         guarded(|| lookup::probe_indices(keys, &self.build, join_type(how)?))
@@ -397,22 +491,33 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
     PySchema::new(py, schema)?.batch(py, &row)?.call_method1("column", (0,))?.get_item(0)
 }
 
-/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+/// Prepares `source` as a build: reads it once and indexes it by the key columns `on`.
 ///
-/// schema: needed for an iterator that may be empty; else checked against the source's own.
-/// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
-/// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
-/// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+/// Args:
+///     source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
+///         whatever else has the Arrow PyCapsule interface.
+///     on: The names of the key columns, one or several.
+///     schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
+///         it.
+///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+///     pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
+///     config: Choices about index and filters.
 ///
-/// An exception of the source comes through unchanged. After an error the pool is as it was.
+/// Returns:
+///     The finished build.
 ///
-/// Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
-/// if the pool refuses; TypeError for what gives no rows.
+/// Raises:
+///     PlanError: For unknown columns and unsupported types, before the source is asked for rows.
+///     ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
+///     TypeError: For an object that gives no rows.
+///     Exception: What the source raises, unchanged.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
-/// >>> users.num_rows, users.num_keys, users.is_unique
-/// (3, 2, False)
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+///     >>> users.num_rows, users.num_keys, users.is_unique
+///     (3, 2, False)
 #[pyfunction]
 #[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
