@@ -290,13 +290,20 @@ class PreparedBuild:
 
         """
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the build rows, by the Arrow PyCapsule interface."""
+
     @overload
     def get(self, key: Any, default: None = None, *, keep: _Keep = "all") -> dict[str, Any] | None:
         """The row of one key as a dict of Python values.
 
         Args:
-            key: A value, or a tuple of one value for each key column. Values match as keys of a join do; an int that
-                the type of the key cannot hold is absent.
+            key: A value, or a tuple of one value for each key column. Values match as keys of a join do. As in any
+                mapping, what cannot be a key of this build is absent: an int that the type of the key cannot hold, text
+                if keys are ints.
             default: What is returned if the key is absent.
             keep: "first" or "last" row of a key, for builds in which keys repeat.
 
@@ -304,7 +311,7 @@ class PreparedBuild:
             {column name: value}, or `default`.
 
         Raises:
-            PlanError: For a key of another kind than the column's, and if keys repeat and `keep` is "all".
+            PlanError: If keys repeat and `keep` is "all".
 
         Example:
             >>> import prejoin, pyarrow as pa
@@ -366,9 +373,9 @@ class PreparedBuild:
             keep: "first" or "last" row of a key, for builds in which keys repeat.
 
         Returns:
-            For a pandas or polars series a series of the same library with its name and index, in pandas' own types,
-            where integers and Booleans with nulls are "Int64" and "boolean". For other keys a pyarrow.Array. Keys that
-            are absent have null or the default.
+            For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
+            pandas' own types, where integers and Booleans with nulls are "Int64" and "boolean". For other keys a
+            pyarrow.Array. Keys that are absent have null or the default.
 
         Raises:
             PlanError: For an unknown column, keys of another type, a default that the column's type does not hold
@@ -382,14 +389,14 @@ class PreparedBuild:
 
         """
 
-    def contains(self, keys: Keys) -> pa.BooleanArray:
+    def contains(self, keys: Keys) -> Any:
         """Whether each key is in the build.
 
         Args:
             keys: As for `lookup`.
 
         Returns:
-            A pyarrow.BooleanArray of as many values as keys, without nulls.
+            Booleans without nulls, one for each key: a series or index as of `map`, else a pyarrow.BooleanArray.
 
         Raises:
             PlanError: For keys of another type.
@@ -401,7 +408,7 @@ class PreparedBuild:
 
         """
 
-    def count_matches(self, keys: Keys) -> pa.UInt32Array:
+    def count_matches(self, keys: Keys) -> Any:
         """The number of build rows of each key.
 
         Their sum is the exact number of rows of an inner join, before it is made.
@@ -410,7 +417,7 @@ class PreparedBuild:
             keys: As for `lookup`.
 
         Returns:
-            A pyarrow.UInt32Array of as many values as keys, without nulls.
+            32-bit numbers without nulls, one for each key: a series or index as of `map`, else a pyarrow.UInt32Array.
 
         Raises:
             PlanError: For keys of another type.
@@ -457,6 +464,7 @@ class PreparedBuild:
         limit: int | None = None,
         batch_size: int | None = None,
         validate: _Validate | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
     ) -> Any:
         """Joins `probe` to this build: `prejoin.join(probe, build, ...)` with the same arguments, results and errors.
 
@@ -649,14 +657,15 @@ class StarJoin:
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(self, probe: Rows) -> Any:
+    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
         """Joins `probe` and answers in kind, as `join` does.
 
-        A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
+        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
         Args:
             probe: Any rows.
+            dtype_backend: Types of a pandas.DataFrame, as of `join`.
 
         Raises:
             PlanError: For columns that are not there or not unique, and key types that differ.
@@ -1563,12 +1572,14 @@ def join(
     limit: int | None = None,
     batch_size: int | None = None,
     validate: _Validate | None = None,
+    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
 ) -> Any:
     """Joins `probe` to `build` and answers in kind.
 
-    A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-    pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
-    pyarrow.RecordBatchReader that pulls lazily.
+    A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
+    polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
+    and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
+    unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -1588,6 +1599,9 @@ def join(
     batch_size: largest number of rows of a batch of a lazy result (8192).
     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
         for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+    dtype_backend: for a pandas.DataFrame, "numpy_nullable" or "pyarrow" types in all columns. By default the columns of
+        the probe side keep theirs and the build's get pandas' own; integers and Booleans with nulls become "Int64" and
+        "boolean".
 
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.

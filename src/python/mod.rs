@@ -13,6 +13,7 @@ mod execution;
 mod few_batches;
 mod interchange;
 mod join;
+mod kind;
 mod lookup;
 mod map;
 mod read;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -222,11 +221,27 @@ impl PyPreparedBuild {
         })
     }
 
+    /// The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.to_table(py)?.call_method1(intern!(py, "__arrow_c_stream__"), (requested_schema,))
+    }
+
+    /// The schema of the build rows, by the Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.schema(py)?.call_method0(intern!(py, "__arrow_c_schema__"))
+    }
+
     /// The row of one key as a dict of Python values.
     ///
     /// Args:
-    ///     key: A value, or a tuple of one value for each key column. Values match as keys of a join do; an int that
-    ///         the type of the key cannot hold is absent.
+    ///     key: A value, or a tuple of one value for each key column. Values match as keys of a join do. As in any
+    ///         mapping, what cannot be a key of this build is absent: an int that the type of the key cannot hold, text
+    ///         if keys are ints.
     ///     default: What is returned if the key is absent.
     ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
     ///
@@ -234,7 +249,7 @@ impl PyPreparedBuild {
     ///     {column name: value}, or `default`.
     ///
     /// Raises:
-    ///     PlanError: For a key of another kind than the column's, and if keys repeat and `keep` is "all".
+    ///     PlanError: If keys repeat and `keep` is "all".
     ///
     /// Example:
     ///     >>> import prejoin, pyarrow as pa
@@ -258,7 +273,7 @@ impl PyPreparedBuild {
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
             let row = lookup::get(key, &self.build, &self.lookups, Keep::All)?;
-            row.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
+            row.ok_or_else(|| lookup::key_error(&self.build, key))
         })
     }
 
@@ -310,9 +325,9 @@ impl PyPreparedBuild {
     ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
     ///
     /// Returns:
-    ///     For a pandas or polars series a series of the same library with its name and index, in pandas' own types,
-    ///     where integers and Booleans with nulls are "Int64" and "boolean". For other keys a pyarrow.Array. Keys that
-    ///     are absent have null or the default.
+    ///     For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
+    ///     pandas' own types, where integers and Booleans with nulls are "Int64" and "boolean". For other keys a
+    ///     pyarrow.Array. Keys that are absent have null or the default.
     ///
     /// Raises:
     ///     PlanError: For an unknown column, keys of another type, a default that the column's type does not hold
@@ -340,7 +355,7 @@ impl PyPreparedBuild {
     ///     keys: As for `lookup`.
     ///
     /// Returns:
-    ///     A pyarrow.BooleanArray of as many values as keys, without nulls.
+    ///     Booleans without nulls, one for each key: a series or index as of `map`, else a pyarrow.BooleanArray.
     ///
     /// Raises:
     ///     PlanError: For keys of another type.
@@ -361,7 +376,7 @@ impl PyPreparedBuild {
     ///     keys: As for `lookup`.
     ///
     /// Returns:
-    ///     A pyarrow.UInt32Array of as many values as keys, without nulls.
+    ///     32-bit numbers without nulls, one for each key: a series or index as of `map`, else a pyarrow.UInt32Array.
     ///
     /// Raises:
     ///     PlanError: For keys of another type.
@@ -410,7 +425,7 @@ impl PyPreparedBuild {
     ///     >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
     ///     [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
     #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                        limit=None, batch_size=None, validate=None))]
+                        limit=None, batch_size=None, validate=None, dtype_backend=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn join<'py>(
         slf: &Bound<'py, Self>,
@@ -424,6 +439,7 @@ impl PyPreparedBuild {
         limit: Option<&Bound<'py, PyAny>>,
         batch_size: Option<&Bound<'py, PyAny>>,
         validate: Option<&str>,
+        dtype_backend: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let options = PyDict::new(py);
@@ -434,6 +450,7 @@ impl PyPreparedBuild {
         options.set_item(intern!(py, "limit"), limit)?;
         options.set_item(intern!(py, "batch_size"), batch_size)?;
         options.set_item(intern!(py, "validate"), validate)?;
+        options.set_item(intern!(py, "dtype_backend"), dtype_backend)?;
         // By its name: the function is made of builds, as this class is not of joins.
         let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
         join.call((probe, slf, on, how), Some(&options))
