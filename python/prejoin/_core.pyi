@@ -1049,7 +1049,7 @@ class Expr:
         Example:
             >>> import prejoin
             >>> prejoin.col("build.n").try_cast("int")
-            TRY_CAST(build.n AS INT)
+            TRY_CAST(build.n AS INTEGER)
 
         """
 
@@ -1064,7 +1064,7 @@ class Session:
         >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
         >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="right").open()
         >>> session.push(events).to_pydict(), session.finish().num_rows
-        ({'id': [2, None], 'user': [2, 3]}, 0)
+        ({'id': [2], 'user': [2]}, 1)
 
     """
 
