@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
+use arrow_array::types::{BinaryViewType, ByteArrayType, StringViewType};
 use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
@@ -11,6 +11,7 @@ use arrow_schema::DataType;
 use super::NONE;
 use super::concat;
 use super::gather::{Missing, build, fixed_values, fixed_width, gather, gather_nulls, outgrown};
+use super::gather_nested::views_or;
 use super::selection::{Rows, Selection, gather_bytes};
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -42,6 +43,8 @@ pub(crate) fn gather_or(
         DataType::LargeUtf8 => bytes_or(column, selection, column.as_string::<i64>(), default.as_string::<i64>()),
         DataType::Binary => bytes_or(column, selection, column.as_binary::<i32>(), default.as_binary::<i32>()),
         DataType::LargeBinary => bytes_or(column, selection, column.as_binary::<i64>(), default.as_binary::<i64>()),
+        DataType::Utf8View => views_or::<StringViewType>(column, selection, default),
+        DataType::BinaryView => views_or::<BinaryViewType>(column, selection, default),
         _ => by_two_copies(column, selection, default, cancel),
     }
 }
