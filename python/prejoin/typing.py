@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
@@ -20,8 +20,12 @@ __all__ = [
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
     "Estimate",
+    "HashJoinHow",
+    "How",
+    "Keep",
     "Key",
     "Keys",
+    "LegHow",
     "Legs",
     "Memory",
     "Metrics",
@@ -31,11 +35,68 @@ __all__ = [
     "Rows",
     "Saved",
     "SavedBytes",
+    "Select",
     "Statistics",
     "SupportsCollectBatches",
     "SupportsScanner",
     "SupportsToReader",
+    "Validate",
 ]
+
+HashJoinHow: TypeAlias = Literal[
+    "inner",
+    "probe_outer",
+    "build_outer",
+    "full",
+    "full_outer",
+    "full outer",
+    "outer",
+    "semi",
+    "probe_semi",
+    "anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+    "build_semi",
+    "build_anti",
+]
+"""The kind of a `HashJoin`, whose build side comes first: words that do not say left or right."""
+
+How: TypeAlias = (
+    HashJoinHow
+    | Literal["left", "left outer", "left_outer", "right", "right outer", "right_outer"]
+    | Literal["left semi", "left_semi", "left anti", "left_anti"]
+    | Literal["right semi", "right_semi", "right anti", "right_anti"]
+)
+"""The kind of a join, whose probe side comes first and is the left one."""
+
+LegHow: TypeAlias = Literal[
+    "inner",
+    "left",
+    "left outer",
+    "left_outer",
+    "probe_outer",
+    "semi",
+    "left semi",
+    "left_semi",
+    "probe_semi",
+    "anti",
+    "left anti",
+    "left_anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+]
+"""The kind of one join of a `StarJoin`."""
+
+Keep: TypeAlias = Literal["all", "first", "last"]
+"""Which of the rows that share a key."""
+
+Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+"""How many rows of each side may share a key, the probe side first."""
+
+Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
+"""Output columns: names, or mappings {new name: name}, or both in a list."""
 
 
 class ArrowSchemaExportable(Protocol):

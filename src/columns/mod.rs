@@ -4,6 +4,7 @@ pub(crate) mod bounds;
 mod child_range;
 mod concat;
 pub(crate) mod copy_size;
+mod defaults;
 pub(crate) mod floats;
 mod gather;
 mod gather_nested;
@@ -15,6 +16,7 @@ mod types;
 
 pub use bounds::Bounds;
 pub(crate) use concat::concat;
+pub(crate) use defaults::{check_defaults, or_default};
 pub(crate) use gather::{
     Selection, Share, can_hold_nulls, fixed_width, gather, gather_shared, in_column, nulls, pick, take_at,
 };

@@ -1,14 +1,19 @@
 //! Planning a join with a prepared build by the names of columns: which columns are keys, how the output columns are named,
 //! and which probe columns are read at all.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
+use super::defaults::check_join_defaults;
 use super::join_type::JoinType;
+use super::names::{Chosen, Names, settle};
+use super::output::MARK;
 use super::spec::JoinSpec;
 use super::validate::Validate;
-use crate::columns::{Positions, names, position};
+use crate::columns::{Positions, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::prepare::PreparedBuild;
@@ -25,10 +30,16 @@ pub struct JoinOptions {
     /// Residual predicate on candidate pairs.
     pub filter: Option<Expr>,
     /// Output columns in order, as (new name, column); a column without a new name keeps its own, `None` is all columns. A
-    /// column is named as in the output of all columns, or as `probe.x` or `build.y`.
+    /// column is named as in the output of all columns, or as `probe.x` or `build.y`; `probe.*` and `build.*` are the
+    /// columns of that side in the output of all columns.
     pub select: Option<Vec<(Option<String>, String)>>,
-    /// Appended to names of build columns that the probe side has too.
+    /// Put before the names of build columns.
+    pub prefix: String,
+    /// Appended to names of build columns that are taken, as by the probe side.
     pub suffix: String,
+    /// For each column of the build an array of one value of its type, which probe rows without a match have instead of
+    /// null, or `None` for null. No values at all are nulls in all columns.
+    pub defaults: Vec<Option<ArrayRef>>,
     /// Whether outer joins that keep unmatched build rows give each key once, filled from the build side on these rows.
     /// `None` is yes where the key types are equal and no probe column is joined with several build columns.
     pub coalesce: Option<bool>,
@@ -45,7 +56,9 @@ impl Default for JoinOptions {
             join_type: JoinType::default(),
             filter: None,
             select: None,
+            prefix: String::new(),
             suffix: "_right".to_owned(),
+            defaults: Vec::new(),
             coalesce: None,
             limit: None,
             validate: Validate::default(),
@@ -73,11 +86,11 @@ pub(crate) fn plan_by_name(
         on.push(pair);
     }
     let coalesce = coalesces(options, &pairs, schema, probe)?;
-    let (mut projection, mut out) = all_columns(build, options, coalesce, probe);
+    check_join_defaults(schema, join_type, &options.defaults)?;
+    let (mut projection, mut out) = all_columns(build, options, coalesce, probe)?;
     if let Some(select) = &options.select {
-        (projection, out) = select_columns(select, join_type, (&projection, &out), schema, probe)?;
+        (projection, out) = select_columns(select, options, (&projection, &out), schema, probe)?;
     }
-    check_names((&projection, &out), options, schema, probe)?;
 
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let read = columns_read(options, &pairs, &projection, schema, probe)?;
@@ -101,6 +114,7 @@ pub(crate) fn plan_by_name(
         coalesce: coalesce && join_type.extends_build(),
         names: Some(out),
         also,
+        defaults: options.defaults.clone(),
         ..JoinSpec::new(schema.clone(), probe)
     };
     Ok((spec, (!all_read).then_some(read)))
@@ -135,7 +149,7 @@ fn all_columns(
     options: &JoinOptions,
     coalesce: bool,
     probe: &SchemaRef,
-) -> (Vec<usize>, Vec<String>) {
+) -> Result<(Vec<usize>, Vec<String>)> {
     let (schema, join_type) = (build.schema(), options.join_type);
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let mut projection: Vec<usize> = Vec::new();
@@ -144,56 +158,26 @@ fn all_columns(
         projection.extend(builds..builds + probes);
         out.extend(probe.fields().iter().map(|field| field.name().clone()));
     }
+    let mut added: Vec<(Option<&str>, &str)> = Vec::new();
     if join_type == JoinType::ProbeMark {
         projection.push(builds + probes);
-        out.push("mark".to_owned());
+        added.push((None, MARK));
     }
     if join_type.has_build_columns() {
-        let both = join_type.pairs();
-        let probe_names: HashSet<&String> = probe.fields().iter().map(|field| field.name()).collect();
-        for i in (0..builds).filter(|i| !both || !coalesce || !build.keys().contains(i)) {
+        let keeps_keys = !join_type.pairs() || !coalesce;
+        for i in (0..builds).filter(|i| keeps_keys || !build.keys().contains(i)) {
             projection.push(i);
-            let name = schema.field(i).name();
-            let clashes = both && probe_names.contains(name);
-            out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
+            added.push((None, schema.field(i).name()));
         }
     }
-    (projection, out)
+    let taken: HashSet<String> = out.iter().cloned().collect();
+    out.extend(names_of(options).choose(&added, &taken)?);
+    Ok((projection, out))
 }
 
-/// Refuses two output columns of one name, unless it is the probe side that repeats the name.
-fn check_names(
-    (projection, out): (&[usize], &[String]),
-    options: &JoinOptions,
-    build: &SchemaRef,
-    probe: &SchemaRef,
-) -> Result<()> {
-    let probe_part = if options.join_type.has_probe_columns() { probe.fields().len() } else { 0 };
-    let mut seen = HashSet::new();
-    for (i, name) in out.iter().enumerate() {
-        if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
-            // The build side itself repeats the name.
-            let repeated = projection.get(i).filter(|&&p| p < build.fields().len()).is_some_and(|&p| {
-                let of_build = build.field(p).name();
-                build.fields().iter().filter(|field| field.name() == of_build).count() > 1
-            });
-            let advice = match options.join_type {
-                _ if repeated && options.select.is_none() => {
-                    "the build side has it twice; choose other columns by select=, or use HashJoin, which gives both, and \
-                     whose projection may be positions"
-                }
-                _ if options.select.is_some() => "rename one by select={new name: name}",
-                JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
-                _ => "choose another suffix=, or columns by select=",
-            };
-            return plan_err!(
-                "the output would have two columns {name:?}; {advice} (probe columns: {}; build columns: {})",
-                names(probe),
-                names(build)
-            );
-        }
-    }
-    Ok(())
+/// How the columns of the build are named.
+fn names_of(options: &JoinOptions) -> Names<'_> {
+    Names { table: "build", prefix: &options.prefix, suffix: &options.suffix }
 }
 
 /// The probe columns that are keys, tested by the predicate or given.
@@ -266,32 +250,53 @@ fn key_pairs(build: &PreparedBuild, on: Option<&[(String, String)]>, probe: &Sch
 /// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.
 fn select_columns(
     select: &[(Option<String>, String)],
-    how: JoinType,
+    options: &JoinOptions,
     (projection, out): (&[usize], &[String]),
     build: &SchemaRef,
     probe: &SchemaRef,
 ) -> Result<(Vec<usize>, Vec<String>)> {
+    let (how, names) = (options.join_type, names_of(options));
+    let (builds, probes) = (build.fields().len(), probe.fields().len());
+    let of_side = |side: &str, position: usize| (side == "probe") == (builds..builds + probes).contains(&position);
     let (of_build, of_probe) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
     // None for a name that several columns of the output have.
     let mut of_output: HashMap<&str, Option<usize>> = HashMap::with_capacity(out.len());
     for (name, &position) in out.iter().zip(projection) {
         of_output.entry(name).and_modify(|known| *known = None).or_insert(Some(position));
     }
-    let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
-        let (position, own) = match (of_output.get(name.as_str()), name.split_once('.')) {
-            (Some(&Some(position)), _) => (position, name.as_str()),
+    let (mut positions, mut chosen) = (Vec::with_capacity(select.len()), Vec::with_capacity(select.len()));
+    let mut choose = |position: usize, name: Option<&'_ str>, repeats: bool, own| {
+        positions.push(position);
+        chosen.push(Chosen { name: name.map(|name| Cow::Owned(name.to_owned())), repeats, own, names });
+    };
+    for (new, name) in select {
+        match (of_output.get(name.as_str()), name.split_once('.')) {
+            (Some(&Some(position)), _) => choose(position, Some(new.as_ref().unwrap_or(name)), false, name),
             (Some(None), _) => {
                 return plan_err!(
-                    "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
+                    "select names {name:?}, of which the output has two, since the probe side repeats it; choose all of \
+                     its columns by \"probe.*\", or rename one of them"
                 );
             }
-            (None, Some((side @ ("build" | "probe"), _)))
-                if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
-            {
-                return plan_err!("select names {name:?}, a {} join gives no {side} columns", how.how());
+            (None, Some((side @ ("build" | "probe"), of_side_name))) => {
+                let gives = if side == "build" { how.gives_columns() } else { how.has_probe_columns() };
+                if !gives || (side == "build" && of_side_name != "*" && !how.has_build_columns()) {
+                    return plan_err!("select names {name:?}, a {} join gives no {side} columns", how.how());
+                }
+                match (of_side_name, side) {
+                    ("*", _) if new.is_some() => {
+                        return plan_err!(
+                            "select gives all columns of the {side} side one name; list {name:?} without a new name"
+                        );
+                    }
+                    ("*", _) => {
+                        let all = out.iter().zip(projection).filter(|&(_, &position)| of_side(side, position));
+                        all.for_each(|(name, &position)| choose(position, Some(name), side == "probe", name));
+                    }
+                    (own, "build") => choose(of_build.get(own)?, new.as_deref(), false, own),
+                    (own, _) => choose(builds + of_probe.get(own)?, Some(new.as_deref().unwrap_or(own)), false, own),
+                }
             }
-            (None, Some(("build", own))) => (of_build.get(own)?, own),
-            (None, Some(("probe", own))) => (build.fields().len() + of_probe.get(own)?, own),
             (None, _) => {
                 let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
                 return plan_err!(
@@ -300,8 +305,8 @@ fn select_columns(
                     all.join(", ")
                 );
             }
-        };
-        Ok((position, new.clone().unwrap_or_else(|| own.to_owned())))
-    };
-    Ok(select.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip())
+        }
+    }
+    let names = settle(&chosen)?;
+    Ok((positions, names))
 }

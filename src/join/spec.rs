@@ -1,5 +1,6 @@
 //! The description of a join: what is joined how, apart from where its rows come from.
 
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
 use super::chosen_column::{JoinKey, ProjectedColumn};
@@ -41,6 +42,8 @@ pub struct JoinSpec {
     pub(crate) names: Option<Vec<String>>,
     /// Further pairs of a build column in `on` and a probe column that must equal it as keys do.
     pub(crate) also: Vec<(usize, usize)>,
+    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    pub(crate) defaults: Vec<Option<ArrayRef>>,
     pub(super) build: SchemaRef,
     pub(super) probe: SchemaRef,
     /// How `on` and `projection` were chosen, by name or position; unused where the fields were changed since.
@@ -64,6 +67,7 @@ impl JoinSpec {
             coalesce: false,
             names: None,
             also: Vec::new(),
+            defaults: Vec::new(),
             build,
             probe,
             chosen_on: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, bit_util};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 
@@ -11,7 +11,7 @@ use super::key_reader::Keys;
 use super::pieces::check_batch_size;
 use super::visited::Visited;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, concat, gather, in_column};
+use crate::columns::{Selection, check_defaults, gather, in_column, or_default};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::{JoinType, extended, repeated_key};
@@ -205,56 +205,20 @@ impl Lookup {
         hits: &mut Hits,
         cancel: &Cancel,
     ) -> Result<RecordBatch> {
-        self.check_defaults(defaults)?;
+        check_defaults(&self.schema, defaults)?;
         let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
         check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
         let column = |(i, field): (usize, &FieldRef)| {
             let found = gather(&self.columns[i], selection);
-            let filled = found.and_then(|found| match defaults.get(i) {
-                Some(Some(default)) => or_default(found, default, &rows, cancel),
-                _ => Ok(found),
-            });
+            let default = defaults.get(i).and_then(Option::as_ref);
+            let filled = found.and_then(|found| or_default(found, default, &rows, cancel));
             filled.map_err(|error| in_column(error, field.name()))
         };
         let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
     }
-}
-
-impl Lookup {
-    fn check_defaults(&self, defaults: &[Option<ArrayRef>]) -> Result<()> {
-        let fields = self.schema.fields();
-        if !defaults.is_empty() && defaults.len() != fields.len() {
-            return plan_err!("{} defaults were given for {} columns", defaults.len(), fields.len());
-        }
-        for (field, default) in fields.iter().zip(defaults) {
-            if let Some(default) = default.as_ref().filter(|one| one.len() != 1 || one.data_type() != field.data_type())
-            {
-                return plan_err!(
-                    "a default of column {:?} is one value of type {}, {} of type {} were given",
-                    field.name(),
-                    field.data_type(),
-                    default.len(),
-                    default.data_type()
-                );
-            }
-        }
-        Ok(())
-    }
-}
-
-/// `found` with `default` where the row is [`NONE`].
-fn or_default(found: ArrayRef, default: &ArrayRef, rows: &[u32], cancel: &Cancel) -> Result<ArrayRef> {
-    if !rows.contains(&NONE) {
-        return Ok(found);
-    }
-    let last = found.len() as u32;
-    let both = concat(&[found, Arc::clone(default)], cancel)?;
-    let place = |(i, &row): (usize, &u32)| if row == NONE { last } else { i as u32 };
-    let places: Vec<u32> = rows.iter().enumerate().map(place).collect();
-    gather(&both, Selection::try_new(&places, both.len())?)
 }
 
 impl Entries {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 use super::entries::{EntryShape, KeySource};
@@ -31,6 +31,8 @@ pub(crate) struct ProbePlan {
     pub(crate) validate: Validate,
     pub(crate) predicate: Option<Predicate>,
     pub(crate) output: Output,
+    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    pub(crate) defaults: Vec<Option<ArrayRef>>,
     /// Largest number of rows of an output batch.
     pub(crate) batch_size: usize,
     /// Pays for visited bits.
@@ -78,6 +80,7 @@ impl ProbePlan {
             validate: spec.validate,
             predicate,
             output,
+            defaults: spec.defaults.clone(),
             batch_size: batch_size.max(1),
             pool: Arc::clone(pool),
         })
@@ -114,6 +117,11 @@ impl ProbePlan {
     /// True where a probe row without a match changes the output, so that a dynamic filter must keep it.
     pub(crate) fn needs_every_probe_row(&self) -> bool {
         self.join_type.keeps_unmatched_probe() || self.null_aware
+    }
+
+    /// The value of a build column where a probe row has no match; `None` for null.
+    pub(super) fn default(&self, column: usize) -> Option<&ArrayRef> {
+        self.defaults.get(column)?.as_ref()
     }
 
     /// Which rows become entries.

@@ -10,8 +10,10 @@ mod attached;
 mod classes;
 mod errors;
 mod execution;
+mod foreign_words;
 mod interchange;
 mod join;
+mod join_schema;
 mod lookup;
 mod map;
 mod read;
@@ -52,6 +54,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(classes::saved::reopen, module)?)?;
     module.add_function(wrap_pyfunction!(classes::saved::attach, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(join_schema::join_schema, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::sql, module)?)?;

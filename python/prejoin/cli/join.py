@@ -153,7 +153,7 @@ def _explain(
         build.schema,
         probe.schema,
         on=keys,
-        how=choices["how"],
+        how={"left": "probe_outer", "right": "build_outer"}.get(choices["how"], choices["how"]),
         null_equal=build.null_equal,
         where=choices["where"],
         limit=choices["limit"],

@@ -10,7 +10,9 @@ use super::saved::PySharedBuild;
 use crate::join::{JoinType, Leg, LegKey, Validate};
 use crate::python::arguments::{join_type, pairs, selection, validate_of};
 use crate::python::errors::{guarded, type_error};
+use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::type_name;
+use crate::python::map::join_defaults;
 
 /// One join of a StarJoin: a prepared build, and how rows are joined with it.
 ///
@@ -24,17 +26,20 @@ use crate::python::interchange::type_name;
 ///     where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
 ///         column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
 ///         is that of the only column that has it.
+///     prefix: Put before the name of each build column, and before "mark".
 ///     suffix: Appended to names of build columns that are taken; where that is taken too, the leg's name goes before
 ///         the column's.
 ///     select: The build columns that come out, a list or {new name: name}; all but the keys by default. Later legs
 ///         reach the others all the same.
+///     default: What rows of a left join without a match have instead of null: {build column: value}, or one value for
+///         all columns that come out. It is of the column's type. A later leg looks it up as any value.
 ///     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
 ///         share a key of the build, "1:1" for both.
 ///
 /// Raises:
-///     PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
-///         and a condition that cannot be read.
-///     TypeError: For a build that is none.
+///     PlanError: For a `how` or `validate` other than these, keys that the build does not have, a build that
+///         `validate` refuses, a default of another type, and a condition that cannot be read.
+///     TypeError: For anything but a build, and for arguments that do not exist.
 ///
 /// Example:
 ///     >>> import prejoin, pyarrow as pa
@@ -48,23 +53,32 @@ pub(crate) struct PyLeg {
     build: Py<PyPreparedBuild>,
     on: Option<Py<PyAny>>,
     select: Option<Py<PyAny>>,
+    default: Option<Py<PyAny>>,
     leg: Leg,
 }
 
 #[pymethods]
 impl PyLeg {
     #[new]
-    #[pyo3(signature = (build, on=None, how="inner", *, r#where=None, suffix="_right", select=None, validate=None))]
+    #[pyo3(signature = (build, on=None, how="inner", *, r#where=None, prefix="", suffix="_right", select=None,
+                        default=None, validate=None, **unknown),
+           text_signature = "(build, on=None, how='inner', *, where=None, prefix='', suffix='_right', select=None, \
+                             default=None, validate=None)")]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
         on: Option<&Bound<'_, PyAny>>,
         how: &str,
         r#where: Option<&Bound<'_, PyAny>>,
+        prefix: &str,
         suffix: &str,
         select: Option<&Bound<'_, PyAny>>,
+        default: Option<&Bound<'_, PyAny>>,
         validate: Option<&str>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         guarded(|| {
+            refuse_unknown(Callee::Leg, unknown)?;
             let prepared = match (build.cast::<PyPreparedBuild>(), build.cast::<PySharedBuild>()) {
                 (Ok(prepared), _) => prepared.clone(),
                 (_, Ok(shared)) => shared.call_method0("open")?.cast_into::<PyPreparedBuild>()?,
@@ -76,18 +90,28 @@ impl PyLeg {
                     )));
                 }
             };
+            let build_side = prepared.get().build.clone();
+            let select_names = select.map(selection).transpose()?;
+            let given = |column: usize| match &select_names {
+                None => true,
+                Some(select) => select.iter().any(|(_, name)| name == build_side.schema().field(column).name()),
+            };
+            let defaults = join_defaults(default, &build_side, given)?;
             let leg = Leg {
-                build: prepared.get().build.clone(),
+                build: build_side,
                 on: on.map(keys).transpose()?,
                 join_type: join_type(how)?,
                 filter: r#where.map(condition_of_tables).transpose()?,
+                prefix: prefix.to_owned(),
                 suffix: suffix.to_owned(),
-                select: select.map(selection).transpose()?,
+                select: select_names,
+                defaults,
                 validate: validate_of(validate)?,
             };
             leg.check()?;
             let (on, select) = (on.map(own).transpose()?, select.map(own).transpose()?);
-            Ok(Self { given: build.clone().unbind(), build: prepared.unbind(), on, select, leg })
+            let default = default.map(own_value).transpose()?;
+            Ok(Self { given: build.clone().unbind(), build: prepared.unbind(), on, select, default, leg })
         })
     }
 
@@ -115,6 +139,12 @@ impl PyLeg {
         self.leg.filter.clone().map(PyExpr::from)
     }
 
+    /// What is put before the names of the build columns.
+    #[getter]
+    fn prefix(&self) -> &str {
+        &self.leg.prefix
+    }
+
     /// What is appended to names that are taken.
     #[getter]
     fn suffix(&self) -> &str {
@@ -125,6 +155,12 @@ impl PyLeg {
     #[getter]
     fn select<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.select.as_ref().map(|select| own(select.bind(py)).map(|select| select.into_bound(py))).transpose()
+    }
+
+    /// What rows without a match have instead of null, as it was given.
+    #[getter]
+    fn default<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.default.as_ref().map(|default| own_value(default.bind(py)).map(|own| own.into_bound(py))).transpose()
     }
 
     /// How many rows of each side may share a key.
@@ -140,8 +176,10 @@ impl PyLeg {
             options.set_item("on", self.on(py)?)?;
             options.set_item("how", self.how())?;
             options.set_item("where", self.r#where())?;
+            options.set_item("prefix", self.prefix())?;
             options.set_item("suffix", self.suffix())?;
             options.set_item("select", self.select(py)?)?;
+            options.set_item("default", self.default(py)?)?;
             options.set_item("validate", self.validate())?;
             Ok((PyTuple::new(py, [&self.given])?, options))
         })
@@ -151,7 +189,8 @@ impl PyLeg {
         visit.call(&self.given)?;
         visit.call(&self.build)?;
         visit.call(&self.on)?;
-        visit.call(&self.select)
+        visit.call(&self.select)?;
+        visit.call(&self.default)
     }
 
     /// Never shows table contents.
@@ -169,11 +208,17 @@ impl PyLeg {
         if let Some(filter) = &self.leg.filter {
             parts.push(format!("where={}", PyString::new(py, &filter.to_string()).repr()?));
         }
+        if !self.leg.prefix.is_empty() {
+            parts.push(format!("prefix={}", PyString::new(py, &self.leg.prefix).repr()?));
+        }
         if self.leg.suffix != "_right" {
             parts.push(format!("suffix={}", PyString::new(py, &self.leg.suffix).repr()?));
         }
         if let Some(select) = &self.select {
             parts.push(format!("select={}", select.bind(py).repr()?));
+        }
+        if let Some(default) = &self.default {
+            parts.push(format!("default={}", default.bind(py).repr()?));
         }
         if self.leg.validate != Validate::default() {
             parts.push(format!("validate='{}'", self.leg.validate));
@@ -191,7 +236,10 @@ impl PyLeg {
     pub(crate) fn of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
         match object.cast::<Self>() {
             Ok(leg) => Ok(leg.clone()),
-            Err(_) => Bound::new(object.py(), Self::new(object, None, "inner", None, "_right", None, None)?),
+            Err(_) => {
+                let leg = Self::new(object, None, "inner", None, "", "_right", None, None, None, None)?;
+                Bound::new(object.py(), leg)
+            }
         }
     }
 }
@@ -224,7 +272,20 @@ fn own(given: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         }
         return Ok(copy.into_any().unbind());
     }
-    Ok(PyList::new(py, given.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
+    let items = given.try_iter()?.map(|item| own(&item?)).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, items)?.into_any().unbind())
+}
+
+/// A value, or a mapping to values that nobody else changes.
+fn own_value(given: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    match given.cast::<PyMapping>() {
+        Ok(mapping) => {
+            let copy = PyDict::new(given.py());
+            copy.update(mapping)?;
+            Ok(copy.into_any().unbind())
+        }
+        Err(_) => Ok(given.clone().unbind()),
+    }
 }
 
 /// For `explain`: what the leg joins on.

@@ -21,7 +21,8 @@ use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, lease_batch};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
 use crate::python::attached::JoinCache;
-use crate::python::errors::guarded;
+use crate::python::errors::{guarded, type_error};
+use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::{PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
@@ -321,34 +322,20 @@ impl PyPreparedBuild {
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
     /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
-    #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                        limit=None, batch_size=None, validate=None))]
-    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    #[pyo3(signature = (probe, *positional, **options),
+           text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
+                             suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None)")]
     fn join<'py>(
         slf: &Bound<'py, Self>,
         probe: &Bound<'py, PyAny>,
-        on: Option<&Bound<'py, PyAny>>,
-        how: &str,
-        r#where: Option<&Bound<'py, PyAny>>,
-        select: Option<&Bound<'py, PyAny>>,
-        suffix: &str,
-        coalesce: Option<bool>,
-        limit: Option<&Bound<'py, PyAny>>,
-        batch_size: Option<&Bound<'py, PyAny>>,
-        validate: Option<&str>,
+        positional: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let options = PyDict::new(py);
-        options.set_item(intern!(py, "where"), r#where)?;
-        options.set_item(intern!(py, "select"), select)?;
-        options.set_item(intern!(py, "suffix"), suffix)?;
-        options.set_item(intern!(py, "coalesce"), coalesce)?;
-        options.set_item(intern!(py, "limit"), limit)?;
-        options.set_item(intern!(py, "batch_size"), batch_size)?;
-        options.set_item(intern!(py, "validate"), validate)?;
         // By its name: the function is made of builds, as this class is not of joins.
         let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
-        join.call((probe, slf, on, how), Some(&options))
+        let first = PyTuple::new(py, [probe, slf.as_any()])?;
+        join.call(first.as_sequence().concat(positional.as_sequence())?.to_tuple()?, options)
     }
 
     /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
@@ -413,19 +400,25 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// >>> users.num_rows, users.num_keys, users.is_unique
 /// (3, 2, False)
 #[pyfunction]
-#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[pyo3(signature = (source, on=None, *, schema=None, null_equal=None, keep="all", pool=None, config=None, **unknown),
+       text_signature = "(source, on, *, schema=None, null_equal=None, keep='all', pool=None, config=None)")]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(crate) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    on: &Bound<'_, PyAny>,
+    on: Option<&Bound<'_, PyAny>>,
     schema: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
     keep: &str,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
+    unknown: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
+        refuse_unknown(Callee::Prepare, unknown)?;
+        let Some(on) = on else {
+            return Err(type_error("prepare() missing 1 required positional argument: 'on', the key columns"));
+        };
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
         let keep = keep_of(keep)?;
