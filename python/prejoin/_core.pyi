@@ -209,15 +209,21 @@ class PreparedBuild:
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the build rows, by the Arrow PyCapsule interface."""
+
     @overload
     def get(self, key: Any, default: None = None, *, keep: Keep = "all") -> dict[str, Any] | None:
         """The row of one key as a dict of Python values, `default` where the key is absent.
 
-        key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-            type cannot hold is absent.
+        key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
+            cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
         keep: "first" or "last" row of a key, where some key has several.
 
-        Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+        Raises PlanError for a build that repeats keys without `keep`.
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
@@ -263,8 +269,8 @@ class PreparedBuild:
     def map(self, keys: Keys, column: str, default: Any = None, *, keep: Keep = "all") -> Any:
         """The value of one column for each key, in order; null, or the default, where the key is absent.
 
-        A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-        where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+        A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
+        own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
 
         keys: as for `lookup`.
         column: the name of a build column.
@@ -280,11 +286,16 @@ class PreparedBuild:
         ['bob', 'nobody', 'ada']
         """
 
-    def contains(self, keys: Keys) -> pa.BooleanArray:
-        """Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`."""
+    def contains(self, keys: Keys) -> Any:
+        """Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
 
-    def count_matches(self, keys: Keys) -> pa.UInt32Array:
-        """The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+        keys: as for `lookup`.
+        """
+
+    def count_matches(self, keys: Keys) -> Any:
+        """The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+
+        keys: as for `lookup`.
 
         Their sum is the exact number of rows of an inner join, before anything of it is made.
         """
@@ -317,6 +328,7 @@ class PreparedBuild:
         limit: int | None = None,
         batch_size: int | None = None,
         validate: Validate | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
     ) -> Any:
         """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
 
@@ -500,14 +512,15 @@ class StarJoin:
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(self, probe: Rows) -> Any:
+    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
         """Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
 
-        A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
+        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
         Args:
             probe: Any rows.
+            dtype_backend: Types of a pandas.DataFrame, as of `join`.
 
         Raises:
             PlanError: For columns that are not there or not unique, and key types that differ.
@@ -1031,12 +1044,14 @@ def join(
     limit: int | None = None,
     batch_size: int | None = None,
     validate: Validate | None = None,
+    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
 ) -> Any:
     """Joins `probe` to `build`: a batch with a batch as result, a table with a table, a stream with a stream.
 
-    A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-    pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
-    pyarrow.RecordBatchReader that pulls lazily.
+    A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
+    polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
+    and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
+    unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -1061,6 +1076,9 @@ def join(
     batch_size: largest number of rows of a batch of a lazy result (8192).
     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
         for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+    dtype_backend: for a pandas.DataFrame, "numpy_nullable" or "pyarrow" types in all columns. By default the columns of
+        the probe side keep theirs and the build's get pandas' own; integers and Booleans with nulls become "Int64" and
+        "boolean".
 
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.

@@ -11,7 +11,7 @@ use super::key_reader::Keys;
 use super::pieces::check_batch_size;
 use super::visited::Visited;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, check_defaults, gather, in_column, or_default};
+use crate::columns::{Selection, check_defaults, gather_or, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::{JoinType, extended, repeated_key};
@@ -22,6 +22,18 @@ use crate::prepare::{Keep, PreparedBuild, lease_column};
 /// memory, to be kept between calls.
 impl PreparedBuild {
     /// Whether each key is in the build; without nulls.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let found = build.contains(&keys, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true), Some(false)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Cancelled`] or the error of its hook once `cancel` fires; [`Error::Damaged`] where a build that was opened
@@ -34,6 +46,18 @@ impl PreparedBuild {
 
     /// The number of build rows of each key, without nulls. Their sum is the exact size of an inner join.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let counts = build.count_matches(&keys, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(*counts.values(), [2, 0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As of [`contains`](Self::contains).
     pub fn count_matches(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel) -> Result<UInt32Array> {
@@ -45,6 +69,18 @@ impl PreparedBuild {
     }
 
     /// The build row of each key, null where it is absent. `keep` chooses among several.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keep, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let rows = build.rows_of(&keys, Keep::Last, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(rows.iter().collect::<Vec<_>>(), [Some(2), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`]; others as of [`contains`](Self::contains).
@@ -77,6 +113,20 @@ impl PreparedBuild {
     /// Row numbers of the pairs that a join of `keys`, as its probe side, with this build gives in the same order: (probe
     /// rows, build rows), null where a row has no partner. `pool` pays for working memory of [`JoinType::BuildOuter`] and
     /// [`JoinType::FullOuter`].
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, JoinType, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let options = RunOptions::default();
+    /// let build = prejoin::prepare(users, &["id"], &options)?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let (probe, rows) = build.probe_indices(keys, JoinType::ProbeOuter, &options.pool, &Cancel::default())?;
+    /// assert_eq!(probe.iter().collect::<Vec<_>>(), [Some(0), Some(0), Some(1)]);
+    /// assert_eq!(rows.iter().collect::<Vec<_>>(), [Some(1), Some(2), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] for a join type that does not give pairs, [`Error::ResourcesExhausted`] if `pool` refuses or the allocator
@@ -160,6 +210,16 @@ pub struct Lookup {
 impl Lookup {
     /// Rows of `columns`, positions in `build`; all of them nullable, since a key may be absent.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(Lookup::try_new(build, &[1])?.schema().field(0).name(), "name");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`] for positions out of range, and columns of a type that cannot hold nulls.
     pub fn try_new(build: Arc<PreparedBuild>, columns: &[usize]) -> Result<Self> {
@@ -175,16 +235,49 @@ impl Lookup {
     }
 
     /// The build that is looked up in.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(Arc::ptr_eq(Lookup::try_new(Arc::clone(&build), &[1])?.build(), &build));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn build(&self) -> &Arc<PreparedBuild> {
         &self.build
     }
 
     /// Schema of what [`rows`](Self::rows) gives.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(Lookup::try_new(build, &[1])?.schema().field(0).is_nullable());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// One row per key, in order: the build row, or nulls where the key is absent. `keep` chooses among several rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keep, Keys, Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let rows = Lookup::try_new(build, &[1])?.rows(&keys, Keep::All, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("name", Utf8, [Some("bob"), None]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`], [`Error::Execution`] if a column outgrows its offsets.
@@ -194,6 +287,22 @@ impl Lookup {
 
     /// [`rows`](Self::rows) with a default where the key is absent: for each column an array of one value of its type, or
     /// `None` for null. No `defaults` are nulls for all.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use arrow_array::{ArrayRef, StringArray};
+    /// use prejoin::{Cancel, Hits, Keep, Keys, Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let default: ArrayRef = Arc::new(StringArray::from(vec!["nobody"]));
+    /// let (lookup, mut hits) = (Lookup::try_new(build, &[1])?, Hits::default());
+    /// let rows = lookup.rows_or(&keys, Keep::All, &[Some(default)], &mut hits, &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("name", Utf8, ["bob", "nobody"]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`rows`](Self::rows), and [`Error::Plan`] for defaults that are not one value of the type for each column.
@@ -210,10 +319,9 @@ impl Lookup {
         check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(&rows, self.build.num_rows())?;
         let column = |(i, field): (usize, &FieldRef)| {
-            let found = gather(&self.columns[i], selection);
             let default = defaults.get(i).and_then(Option::as_ref);
-            let filled = found.and_then(|found| or_default(found, default, &rows, cancel));
-            filled.map_err(|error| in_column(error, field.name()))
+            let gathered = gather_or(&self.columns[i], selection, default, cancel);
+            gathered.map_err(|error| in_column(error, field.name()))
         };
         let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));

@@ -28,7 +28,8 @@ impl Callee {
         match self {
             Callee::Prepare => "source, on, schema, null_equal, keep, pool, config",
             Callee::Join => {
-                "probe, build, on, how, where, select, prefix, suffix, default, coalesce, limit, batch_size, validate"
+                "probe, build, on, how, where, select, prefix, suffix, default, coalesce, limit, batch_size, validate, \
+                 dtype_backend"
             }
             Callee::Leg => "build, on, how, where, prefix, suffix, select, default, validate",
             Callee::StarJoin => "legs, select, limit, batch_size",

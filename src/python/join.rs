@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use super::arguments::{Form, count, join_type, pairs, selection, validate_of};
 use super::attached::Attached;
-use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
+use super::classes::join_parameters::{DEFAULT_BATCH_SIZE, predicate};
 use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;
@@ -20,20 +20,23 @@ use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::foreign_words::{Callee, refuse_unknown};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
+use super::kind::RowsKind;
 use super::map::join_defaults;
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::join::JoinOptions;
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
-use crate::probe::few_batches;
-use crate::run::{RunOptions, attach_by_name};
+use crate::python::few_batches::few_batches;
+use crate::run::RunOptions;
+use crate::run::join_by_name::attach_by_name;
 
 /// Joins `probe` to `build`: a batch with a batch as result, a table with a table, a stream with a stream.
 ///
-/// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-/// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
-/// pyarrow.RecordBatchReader that pulls lazily.
+/// A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
+/// polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
+/// and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
+/// unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
 ///
 /// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
 ///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -58,6 +61,9 @@ use crate::run::{RunOptions, attach_by_name};
 /// batch_size: largest number of rows of a batch of a lazy result (8192).
 /// validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
 ///     for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+/// dtype_backend: for a pandas.DataFrame, "numpy_nullable" or "pyarrow" types in all columns. By default the columns of
+///     the probe side keep theirs and the build's get pandas' own; integers and Booleans with nulls become "Int64" and
+///     "boolean".
 ///
 /// The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
 /// adds a Boolean column "mark"), build_semi and build_anti the build's.
@@ -72,9 +78,10 @@ use crate::run::{RunOptions, attach_by_name};
 /// [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
 #[pyfunction]
 #[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, select=None, prefix="", suffix="_right",
-                    default=None, coalesce=None, limit=None, batch_size=None, validate=None, **unknown),
+                    default=None, coalesce=None, limit=None, batch_size=None, validate=None, dtype_backend=None,
+                    **unknown),
        text_signature = "(probe, build, on=None, how='inner', *, where=None, select=None, prefix='', suffix='_right', \
-                         default=None, coalesce=None, limit=None, batch_size=None, validate=None)")]
+                         default=None, coalesce=None, limit=None, batch_size=None, validate=None, dtype_backend=None)")]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join<'py>(
     probe: &Bound<'py, PyAny>,
@@ -90,6 +97,7 @@ pub(super) fn join<'py>(
     limit: Option<&Bound<'py, PyAny>>,
     batch_size: Option<&Bound<'py, PyAny>>,
     validate: Option<&str>,
+    dtype_backend: Option<&str>,
     unknown: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
@@ -111,7 +119,7 @@ pub(super) fn join<'py>(
                     "{name}= belongs to each leg where there are several builds: write prejoin.Leg(build, {name}=..)"
                 )));
             }
-            return PyStarJoin::new(build, select, limit, batch_size, None)?.join(probe);
+            return PyStarJoin::new(build, select, limit, batch_size, None)?.join(probe, dtype_backend);
         }
         let mut options = JoinOptions {
             on: on.map(pairs).transpose()?,
@@ -133,6 +141,7 @@ pub(super) fn join<'py>(
                 type_name(build)
             )));
         }
+        let kind = RowsKind::of(probe, dtype_backend)?;
         let prepared = match build.cast::<PyPreparedBuild>() {
             Ok(prepared) => prepared.clone(),
             Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
@@ -145,7 +154,7 @@ pub(super) fn join<'py>(
                 let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
                 let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
                 let joined = detach_if_long(py, work, run)?;
-                attached.schema.batch(py, &joined)
+                kind.give(attached.schema.batch(py, &joined)?, || attached.probe_columns())
             }
             form => {
                 let mut run = run_options(Some(batch_size), None, None)?;
@@ -171,7 +180,7 @@ pub(super) fn join<'py>(
                 }
                 let rows = batches.iter().map(RecordBatch::num_rows).sum();
                 let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
-                schema.table(py, &chunks?)
+                kind.give(schema.table(py, &chunks?)?, || attached.probe_columns())
             }
         }
     })

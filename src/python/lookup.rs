@@ -7,15 +7,17 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::classes::pool::PyMemoryPool;
-use super::errors::plan;
+use super::errors::{is_plan_error, plan};
 use super::interchange::PySchema;
-use super::map::{defaults, like};
+use super::kind::values_like;
+use super::map::defaults;
 use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
@@ -24,8 +26,8 @@ use crate::columns::{Positions, names};
 use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
-use crate::prepare::{Keep, PreparedBuild, lease_batch};
-use crate::probe::Lookup;
+use crate::prepare::{Keep, PreparedBuild};
+use crate::probe::{Keys, Lookup};
 
 /// What one build keeps between calls, so that a call for one key makes little more than its answer.
 #[derive(Default)]
@@ -85,7 +87,7 @@ impl LookupCache {
     }
 }
 
-/// The row of one key as a dict, None where the key is absent.
+/// The row of one key as a dict, None where the key is absent, which one of another kind than the build's always is.
 pub(super) fn get<'py>(
     key: &Bound<'py, PyAny>,
     build: &Arc<PreparedBuild>,
@@ -94,7 +96,8 @@ pub(super) fn get<'py>(
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = key.py();
     let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
-    let keys = one_key(build, key)?;
+    build.check_keep(keep)?;
+    let Some(keys) = possible_key(build, key)? else { return Ok(None) };
     let rows = cache.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &Cancel::default()))?;
     let Some(&row) = rows.first().filter(|&&row| row != NONE) else { return Ok(None) };
     let dict = PyDict::new(py);
@@ -126,7 +129,7 @@ pub(super) fn map<'py>(
     keep: Keep,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, keep)?;
-    like(given, rows.call_method1(intern!(given.py(), "column"), (0,))?)
+    values_like(given, rows)
 }
 
 fn rows<'py>(
@@ -150,9 +153,24 @@ fn rows<'py>(
     remembered.schema.batch(py, &rows)
 }
 
+/// One key; `None` for one of another kind than the build's, which a mapping says to be absent.
+fn possible_key(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyResult<Option<Keys>> {
+    match one_key(build, key) {
+        Err(error) if is_plan_error(key.py(), &error) => Ok(None),
+        keys => keys.map(Some),
+    }
+}
+
+/// The KeyError of an absent key; its cause says so where the key is of another kind than the build's.
+pub(super) fn key_error(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyErr {
+    let error = PyKeyError::new_err((key.clone().unbind(),));
+    error.set_cause(key.py(), one_key(build, key).err());
+    error
+}
+
 /// Whether one key is in the build.
 pub(super) fn contains_one(key: &Bound<'_, PyAny>, build: &PreparedBuild, cache: &LookupCache) -> PyResult<bool> {
-    let keys = one_key(build, key)?;
+    let Some(keys) = possible_key(build, key)? else { return Ok(false) };
     Ok(cache.with_hits(|hits| build.contains(&keys, hits, &Cancel::default()))?.value(0))
 }
 
@@ -164,7 +182,7 @@ pub(super) fn contains<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let found = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.contains(&keys, hits, &cancel)))?;
-    array(py, Arc::new(found))
+    values_like(given, one_column(py, Arc::new(found))?)
 }
 
 /// The number of build rows of each key.
@@ -175,7 +193,7 @@ pub(super) fn count_matches<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let counts = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.count_matches(&keys, hits, &cancel)))?;
-    array(py, Arc::new(counts))
+    values_like(given, one_column(py, Arc::new(counts))?)
 }
 
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -199,6 +217,11 @@ fn build_driven_rows(build: &PreparedBuild, join_type: JoinType) -> usize {
 
 /// An array as a `pyarrow.Array`.
 pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
+    one_column(py, array)?.call_method1(intern!(py, "column"), (0,))
+}
+
+/// An array as the one column of a `pyarrow.RecordBatch`.
+fn one_column(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
     static BOOLEAN: PyOnceLock<PySchema> = PyOnceLock::new();
     static UINT32: PyOnceLock<PySchema> = PyOnceLock::new();
     let new = || {
@@ -215,7 +238,7 @@ pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny
         }
     };
     let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
-    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+    schema.batch(py, &batch)
 }
 
 fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {
@@ -227,7 +250,7 @@ fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> 
         })?;
     }
     let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
-    let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?)?;
+    let rows = build.shared_rows(&by_pyarrow)?;
     let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
     let reader = |(column, field): (usize, &Arc<Field>)| {
         let at = by_pyarrow.binary_search(&column).ok();

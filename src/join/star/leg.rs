@@ -48,6 +48,18 @@ pub struct LegKey {
 
 impl Leg {
     /// An inner join on the key names of `build`.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{JoinType, Leg, LegKey, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let on = vec![LegKey { column: "user".to_owned(), key: Some("id".to_owned()) }];
+    /// let leg = Leg { on: Some(on), join_type: JoinType::ProbeOuter, ..Leg::new(build) };
+    /// assert_eq!(leg.suffix, "_right");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(build: Arc<PreparedBuild>) -> Self {
         Self {
             build,

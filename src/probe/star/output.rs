@@ -8,7 +8,7 @@ use arrow_buffer::BooleanBuffer;
 
 use super::plan::{Source, StarPlan};
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, gather, in_column, or_default, pick};
+use crate::columns::{Selection, gather, gather_or, in_column, pick};
 use crate::error::{Result, internal_err};
 use crate::index::NONE;
 use crate::join::Cell;
@@ -55,9 +55,8 @@ impl StarPlan {
                 Source::Output(earlier) => Ok(Arc::clone(&columns[earlier])),
                 Source::Cell(Cell::Probe(column)) => gather(batch.column(column), chosen(0)?),
                 Source::Cell(cell @ Cell::Build { leg, column }) => {
-                    let (plan, chosen) = (&legs[leg].plan, chosen(cell.side())?);
-                    let found = gather(plan.build_columns.get(column)?, chosen);
-                    found.and_then(|found| or_default(found, plan.default(column), chosen.rows(), cancel))
+                    let plan = &legs[leg].plan;
+                    gather_or(plan.build_columns.get(column)?, chosen(cell.side())?, plan.default(column), cancel)
                 }
                 Source::Cell(cell @ Cell::Mark(_)) => Ok(mark(chosen(cell.side())?.rows())),
             };
@@ -82,8 +81,14 @@ impl StarPlan {
             Cell::Probe(column) => pick(batch.column(column), Selection::try_new(rows, batch.num_rows())?),
             Cell::Build { leg, column } => {
                 let plan = &self.legs[leg].plan;
-                let pick = || pick(plan.build_columns.get(column)?, Selection::try_new(rows, plan.build.num_rows())?);
-                or_default(plan.build.guarded(pick)?, plan.default(column), rows, cancel)
+                plan.build.guarded(|| {
+                    let (column_read, rows) =
+                        (plan.build_columns.get(column)?, Selection::try_new(rows, plan.build.num_rows())?);
+                    match plan.default(column) {
+                        None => pick(column_read, rows),
+                        default => gather_or(column_read, rows, default, cancel),
+                    }
+                })
             }
             Cell::Mark(_) => Ok(mark(rows)),
         }

@@ -58,6 +58,20 @@ pub(super) enum Source {
 impl StarPlan {
     /// Plans `star` over a probe side of schema `probe`. `pool` pays for the keys that `validate` remembers.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("user", Int64, [2]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert!(StarPlan::try_new(&star, &users.schema(), &options.pool).is_ok());
+    /// // The probe side has no column with the name of the key.
+    /// assert!(StarPlan::try_new(&star, &events.schema(), &options.pool).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) as of [`StarJoin::schema`].
     pub fn try_new(star: &StarJoin, probe: &SchemaRef, pool: &Arc<dyn Pool>) -> Result<Self> {
@@ -116,16 +130,74 @@ impl StarPlan {
     }
 
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(*StarPlan::try_new(&star, &events.schema(), &options.pool)?.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
+    /// For each output column the column of the probe side that it is, if any.
+    pub fn probe_columns(&self) -> Vec<Option<usize>> {
+        let mut columns: Vec<Option<usize>> = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            columns.push(match *source {
+                Source::Cell(Cell::Probe(read)) => Some(self.columns[read]),
+                Source::Cell(_) => None,
+                Source::Output(earlier) => columns[earlier],
+            });
+        }
+        columns
+    }
+
     /// Positions of the probe columns that are read, ascending.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// assert_eq!(StarPlan::try_new(&star, &events.schema(), &options.pool)?.columns(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
     /// The same plan, which counts rows in `rows` of the same star.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan, StarRows};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let rows = StarRows::new(&star);
+    /// for _plan in 0..2 {
+    ///     let plan = StarPlan::try_new(&star, &events.schema(), &options.pool)?.counted_in(&rows);
+    ///     Arc::new(plan).run_once(events.clone(), Cancel::default())?;
+    /// }
+    /// assert_eq!(rows.get(), [[4, 2]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn counted_in(mut self, rows: &Arc<StarRows>) -> Self {
         self.rows = Arc::clone(rows);
@@ -133,6 +205,18 @@ impl StarPlan {
     }
 
     /// Rows in and out of each leg.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(StarPlan::try_new(&star, &users.schema(), &options.pool)?.rows().get(), [[0, 0]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn rows(&self) -> &Arc<StarRows> {
         &self.rows
     }

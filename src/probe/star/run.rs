@@ -23,6 +23,24 @@ const PIECE: usize = 1 << 20;
 impl StarPlan {
     /// Opens a run: one probe side of any number of batches. Output batches have at most `batch_size` rows.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 1, 2]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let mut probe = plan.open(2, Cancel::default())?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 2);
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// assert!(probe.next_output()?.is_none());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if the pool refuses what `validate` remembers.
     pub fn open(self: &Arc<Self>, batch_size: usize, cancel: Cancel) -> Result<StarProbe> {
@@ -45,6 +63,20 @@ impl StarPlan {
     }
 
     /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// assert_eq!(plan.run_once(events, Cancel::default())?, record_batch!(("id", Int64, [2]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`open`](Self::open) and [`StarProbe::next_output`].
@@ -105,11 +137,44 @@ pub struct StarProbe {
 
 impl StarProbe {
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// assert_eq!(*plan.open(8192, Cancel::default())?.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.plan.schema
     }
 
     /// False once no further probe batch can change what comes out.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, Some(2))?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// assert!(probe.wants_input());
+    /// probe.push(users)?;
+    /// probe.next_output()?;
+    /// // The limit of two rows is reached.
+    /// assert!(!probe.wants_input());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn wants_input(&self) -> bool {
         self.left > 0
     }
@@ -121,6 +186,26 @@ impl StarProbe {
     }
 
     /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// for _batch in 0..2 {
+    ///     probe.push(users.clone())?;
+    ///     while let Some(output) = probe.next_output()? {
+    ///         assert_eq!(output, users);
+    ///     }
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the batch's columns do not fit the probe schema.
@@ -151,6 +236,23 @@ impl StarProbe {
     }
 
     /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// assert!(probe.next_output()?.is_none());
+    /// probe.push(users)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Execution`](crate::Error::Execution) where a condition fails, `validate` refuses a row, or a column outgrows

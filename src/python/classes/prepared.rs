@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -18,7 +17,7 @@ use crate::columns::Bounds;
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
-use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, lease_batch};
+use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
 use crate::python::attached::JoinCache;
 use crate::python::errors::{guarded, type_error};
@@ -185,18 +184,34 @@ impl PyPreparedBuild {
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows()?)?;
+            let columns: Vec<usize> = (0..self.build.schema().fields().len()).collect();
+            let rows = self.build.shared_rows(&columns)?;
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }
 
+    /// The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.to_table(py)?.call_method1(intern!(py, "__arrow_c_stream__"), (requested_schema,))
+    }
+
+    /// The schema of the build rows, by the Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.schema(py)?.call_method0(intern!(py, "__arrow_c_schema__"))
+    }
+
     /// The row of one key as a dict of Python values, `default` where the key is absent.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-    ///     type cannot hold is absent.
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
+    ///     cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
     /// keep: "first" or "last" row of a key, where some key has several.
     ///
-    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    /// Raises PlanError for a build that repeats keys without `keep`.
     ///
     /// >>> import prejoin, pyarrow as pa
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
@@ -219,7 +234,7 @@ impl PyPreparedBuild {
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
             let row = lookup::get(key, &self.build, &self.lookups, Keep::All)?;
-            row.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
+            row.ok_or_else(|| lookup::key_error(&self.build, key))
         })
     }
 
@@ -258,8 +273,8 @@ impl PyPreparedBuild {
 
     /// The value of one column for each key, in order; null, or the default, where the key is absent.
     ///
-    /// A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-    /// where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    /// A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
+    /// own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
     ///
     /// keys: as for `lookup`.
     /// column: the name of a build column.
@@ -284,12 +299,16 @@ impl PyPreparedBuild {
         guarded(|| lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?))
     }
 
-    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    /// Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::contains(keys, &self.build, &self.lookups))
     }
 
-    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    /// The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     ///
     /// Their sum is the exact number of rows of an inner join, before anything of it is made.
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -324,7 +343,8 @@ impl PyPreparedBuild {
     /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
     #[pyo3(signature = (probe, *positional, **options),
            text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
-                             suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None)")]
+                             suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None, \
+                             dtype_backend=None)")]
     fn join<'py>(
         slf: &Bound<'py, Self>,
         probe: &Bound<'py, PyAny>,

@@ -8,9 +8,12 @@
 
 mod abi;
 mod batch;
+mod c_array;
 mod capsule;
 mod export;
 mod import;
+mod import_size;
+mod import_values;
 mod lazy;
 mod pyarrow;
 mod schema;
@@ -20,5 +23,5 @@ mod stream;
 pub(crate) use batch::{batch_from_python, c_batch};
 pub(crate) use import::Columns;
 pub(crate) use lazy::{BatchStream, reader};
-pub(crate) use pyarrow::{PySchema, schema_of, type_name};
+pub(crate) use pyarrow::{PySchema, pyarrow, schema_of, type_name};
 pub(crate) use source::{Source, is_a};
