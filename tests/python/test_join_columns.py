@@ -190,7 +190,7 @@ def test_tables_of_select_in_a_star() -> None:
         (["probe.*", "user"], 'gives two columns the name "user"'),
     ):
         with pytest.raises(PlanError) as caught:
-            StarJoin(legs, select=select).schema(events)  # type: ignore[arg-type]
+            StarJoin(legs, select=select).schema(events)
         assert text in str(caught.value)
     with pytest.raises(PlanError, match=r'names "s\.\*", a semi join gives no build columns'):
         StarJoin({"s": Leg(users, how="semi")}, select=["s.*"])(events)
