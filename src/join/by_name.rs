@@ -270,7 +270,12 @@ fn select_columns(
         chosen.push(Chosen { name: name.map(|name| Cow::Owned(name.to_owned())), repeats, own, names });
     };
     for (new, name) in select {
-        match (of_output.get(name.as_str()), name.split_once('.')) {
+        // Who asks by address gets the column's own name.
+        let is_address = |known: &&Option<usize>| {
+            let own = known.filter(|&position| position < builds).map(|position| build.field(position).name());
+            own.is_some_and(|own| name.strip_prefix("build.") == Some(own))
+        };
+        match (of_output.get(name.as_str()).filter(|known| !is_address(known)), name.split_once('.')) {
             (Some(&Some(position)), _) => choose(position, Some(new.as_ref().unwrap_or(name)), false, name),
             (Some(None), _) => {
                 return plan_err!(
