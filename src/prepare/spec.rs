@@ -1,9 +1,10 @@
-//! The description of a build: schema, key columns, null equality.
+//! The description of a build: schema, key columns, null equality, order of the rows of a key.
 
 use arrow_schema::{Field, SchemaRef};
 
-use crate::columns::{Positions, has_equality, names};
+use crate::columns::{Positions, has_equality, key_type, names};
 use crate::error::{Result, plan_err};
+use crate::index::{OrderKind, order_kind};
 
 /// Whether two nulls of a key column match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -28,6 +29,7 @@ pub struct BuildSpec {
     schema: SchemaRef,
     keys: Vec<usize>,
     null_equality: Vec<NullEquality>,
+    order: Option<usize>,
 }
 
 impl BuildSpec {
@@ -43,6 +45,27 @@ impl BuildSpec {
                 names(&schema)
             );
         }
+        Self::with_any_keys(schema, keys, null_equality)
+    }
+
+    /// A build that keeps the rows of each key in the order of column `order`, in which as-of joins search; without keys all
+    /// rows are of one. Rows of one value stay in build order; those without one, null or NaN, come first and are found by no
+    /// search.
+    ///
+    /// # Errors
+    /// As [`try_new`](Self::try_new), and [`Error::Plan`](crate::Error::Plan) for a column that does not exist or has no order
+    /// that prejoin searches in.
+    pub fn ordered(
+        schema: SchemaRef,
+        keys: Vec<usize>,
+        null_equality: Vec<NullEquality>,
+        order: usize,
+    ) -> Result<Self> {
+        check_order(&schema, order)?;
+        Ok(Self { order: Some(order), ..Self::with_any_keys(schema, keys, null_equality)? })
+    }
+
+    fn with_any_keys(schema: SchemaRef, keys: Vec<usize>, null_equality: Vec<NullEquality>) -> Result<Self> {
         if keys.len() != null_equality.len() {
             return plan_err!("{} keys need as many null equalities, {} were given", keys.len(), null_equality.len());
         }
@@ -58,7 +81,7 @@ impl BuildSpec {
         for &key in &keys {
             check_equality(schema.field(key))?;
         }
-        Ok(Self { schema, keys, null_equality })
+        Ok(Self { schema, keys, null_equality, order: None })
     }
 
     /// Like [`try_new`](Self::try_new) with key columns by name and one null equality for all.
@@ -94,6 +117,11 @@ impl BuildSpec {
         &self.keys
     }
 
+    /// The column that the rows of each key are ordered by; `None` for build order.
+    pub fn order(&self) -> Option<usize> {
+        self.order
+    }
+
     /// Null equality of each key.
     pub fn null_equality(&self) -> &[NullEquality] {
         &self.null_equality
@@ -116,6 +144,35 @@ pub(crate) fn check_equality(field: &Field) -> Result<()> {
             "key column {:?} has type {}, for which no equality is defined; join on another column or on parts of it",
             field.name(),
             field.data_type()
+        ),
+    }
+}
+
+/// Checks that rows can be ordered by a column.
+///
+/// # Errors
+/// [`Error::Plan`](crate::Error::Plan) where they cannot.
+fn check_order(schema: &SchemaRef, order: usize) -> Result<()> {
+    let Some(field) = schema.fields().get(order) else {
+        return plan_err!(
+            "order column {order} does not exist, the build has {} columns: {}",
+            schema.fields().len(),
+            names(schema)
+        );
+    };
+    let data_type = field.data_type();
+    match order_kind(data_type) {
+        // Searches compare texts where they lie.
+        Some(OrderKind::Bytes) if key_type(data_type) != *data_type => plan_err!(
+            "the order column {:?} has type {data_type}; encoded texts are not searched, cast it to {}",
+            field.name(),
+            key_type(data_type)
+        ),
+        Some(_) => Ok(()),
+        None => plan_err!(
+            "the order column {:?} has type {data_type}; rows are ordered by integers, floats, decimals, dates, times, \
+             timestamps, durations, texts and bytes",
+            field.name()
         ),
     }
 }
