@@ -35,6 +35,18 @@ enum Stage {
 impl HashJoin {
     /// Runs one probe partition; nothing is pulled before the stream is.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// for batch in join.execute(0, &RunOptions::default())? {
+    ///     assert_eq!(batch?.num_rows(), 1);
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join, changed since it was built or attached, is not valid any more.
     pub fn execute(&self, partition: usize, options: &RunOptions) -> Result<JoinStream> {
@@ -50,6 +62,16 @@ impl JoinStream {
     }
 
     /// Schema of every batch.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// assert_eq!(*join.execute(0, &RunOptions::default())?.schema(), join.schema()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
