@@ -1,9 +1,12 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
+import datetime
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
+from decimal import Decimal
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, final, overload
 
+import numpy as np
 import pyarrow as pa
 from typing_extensions import Self
 
@@ -48,6 +51,8 @@ _LegHow: TypeAlias = Literal[
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
 _Keep: TypeAlias = Literal["all", "first", "last"]
 _Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+_Strategy: TypeAlias = Literal["backward", "forward", "nearest"]
+_Tolerance: TypeAlias = int | float | Decimal | datetime.timedelta | np.timedelta64
 _T = TypeVar("_T")
 
 class PrejoinError(Exception):
@@ -167,8 +172,12 @@ class PreparedBuild:
         """True where no key that a probe can match stands in two rows."""
 
     @property
+    def order_by(self) -> str | None:
+        """Name of the column that the rows of each key are ordered by; None for build order."""
+
+    @property
     def index_kind(self) -> str:
-        """Which index was made: "dense", "hashed", "bytes" or "rows"."""
+        """Which index was made: "dense", "hashed", "bytes" or "rows"; "single" without key columns."""
 
     @property
     def reserved_bytes(self) -> int:
@@ -227,12 +236,25 @@ class PreparedBuild:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
     @overload
-    def get(self, key: Any, default: None = None, *, keep: _Keep = "all") -> dict[str, Any] | None:
+    def get(
+        self,
+        key: Any,
+        default: None = None,
+        *,
+        keep: _Keep = "all",
+        asof: Any = None,
+        strategy: _Strategy = "backward",
+        tolerance: _Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | None:
         """The row of one key as a dict of Python values, `default` where the key is absent.
 
         key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
             type cannot hold is absent.
         keep: "first" or "last" row of a key, where some key has several.
+        asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key, which chooses
+            one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns takes
+            None as key.
 
         Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
 
@@ -243,7 +265,17 @@ class PreparedBuild:
         """
 
     @overload
-    def get(self, key: Any, default: _T, *, keep: _Keep = "all") -> dict[str, Any] | _T: ...
+    def get(
+        self,
+        key: Any,
+        default: _T,
+        *,
+        keep: _Keep = "all",
+        asof: Any = None,
+        strategy: _Strategy = "backward",
+        tolerance: _Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | _T: ...
     def __getitem__(self, key: Any, /) -> dict[str, Any]:
         """The row of one key as a dict, as of `get`; KeyError where the key is absent."""
 
@@ -252,11 +284,15 @@ class PreparedBuild:
 
     def lookup(
         self,
-        keys: Keys,
+        keys: Keys | None,
         columns: Sequence[str] | None = None,
         *,
         default: Any = None,
         keep: _Keep = "all",
+        asof: Any = None,
+        strategy: _Strategy = "backward",
+        tolerance: _Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> pa.RecordBatch:
         """One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
 
@@ -267,6 +303,9 @@ class PreparedBuild:
         default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
             that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
+        asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each, as
+            a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and `allow_exact_matches`,
+            which mean what they mean to `join_asof`. A build without key columns takes None as keys.
 
         Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
         for a build that repeats keys without `keep`.
@@ -277,7 +316,18 @@ class PreparedBuild:
         [{'name': 'bob'}, {'name': None}]
         """
 
-    def map(self, keys: Keys, column: str, default: Any = None, *, keep: _Keep = "all") -> Any:
+    def map(
+        self,
+        keys: Keys | None,
+        column: str,
+        default: Any = None,
+        *,
+        keep: _Keep = "all",
+        asof: Any = None,
+        strategy: _Strategy = "backward",
+        tolerance: _Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> Any:
         """The value of one column for each key, in order; null, or the default, where the key is absent.
 
         A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
@@ -287,6 +337,7 @@ class PreparedBuild:
         column: the name of a build column.
         default: what stands where the key is absent. A null of a key that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
+        asof, strategy, tolerance, allow_exact_matches: as for `lookup`.
 
         Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
         hold exactly, and for a build that repeats keys without `keep`.
@@ -405,6 +456,11 @@ class Leg:
             reach the others all the same.
         validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
             share a key of the build, "1:1" for both.
+        asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of `on`
+            or {column: order column}; this makes the leg an as-of join.
+        strategy: "backward", "forward" or "nearest", as for `join_asof`.
+        tolerance: Largest distance of the row that `asof` chooses.
+        allow_exact_matches: Whether `asof` takes rows at the value itself.
 
     Raises:
         PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
@@ -416,7 +472,6 @@ class Leg:
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
         >>> prejoin.Leg(users, on={"user": "id"}, how="left")
         Leg(keys=['id'], rows=2, on={'user': 'id'}, how='left')
-
     """
 
     def __new__(
@@ -429,6 +484,10 @@ class Leg:
         suffix: str = "_right",
         select: Sequence[str] | Mapping[str, str] | None = None,
         validate: _Validate | None = None,
+        asof: str | Mapping[str, str] | None = None,
+        strategy: _Strategy = "backward",
+        tolerance: _Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> Self: ...
     @property
     def build(self) -> PreparedBuild:
@@ -457,6 +516,22 @@ class Leg:
     @property
     def validate(self) -> str:
         """How many rows of each side may share a key."""
+
+    @property
+    def asof(self) -> str | dict[str, str] | None:
+        """The values that are searched for in the build's order, as they were given; None for a join of equal keys alone."""
+
+    @property
+    def strategy(self) -> str:
+        """Which row an as-of join takes."""
+
+    @property
+    def tolerance(self) -> _Tolerance | None:
+        """Largest distance of a match of an as-of join, as it was given."""
+
+    @property
+    def allow_exact_matches(self) -> bool:
+        """Whether an as-of join takes rows at the value itself."""
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
@@ -995,6 +1070,7 @@ def prepare(
     schema: ArrowSchemaExportable | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     keep: _Keep = "all",
+    order_by: str | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
@@ -1003,6 +1079,9 @@ def prepare(
     schema: needed for an iterator that may be empty; else checked against the source's own.
     null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+    order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
+        times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN come
+        first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
     pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 
     An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -1065,6 +1144,70 @@ def join(
     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     >>> prejoin.join(pa.record_batch({"id": [2, 3], "at": [10, 20]}), users, how="left").to_pylist()
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
+    """
+
+def join_asof(
+    probe: Rows,
+    build: PreparedBuild | Rows,
+    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    asof: str | Mapping[str, str] | None = None,
+    strategy: _Strategy = "backward",
+    tolerance: _Tolerance | None = None,
+    allow_exact_matches: bool = True,
+    how: _LegHow = "left",
+    where: Expr | str | None = None,
+    select: Sequence[str] | Mapping[str, str] | None = None,
+    suffix: str = "_right",
+    limit: int | None = None,
+    batch_size: int | None = None,
+    **others: NoReturn,
+) -> Any:
+    """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order, and gives what
+    `probe` is.
+
+    Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
+    calls.
+
+    Args:
+        probe: Rows, as for `join`.
+        build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on` and
+            `asof`; `on=[]` where there are no keys).
+        on: Key columns, which are equal in a match, as for `join`.
+        asof: The values that are compared: a column name that both sides have, or {probe name: build name}; by default
+            the name of the build's order column. The types compare as those of keys do: integers, decimals and
+            timestamps by value over widths, scales and units.
+        strategy: "backward" takes the last build row at or before the probe's value, of equal ones the last; "forward"
+            the first row at or after it, of equal ones the first; "nearest" the nearer one of both, at the same
+            distance the one of backward. Texts have no nearest.
+        tolerance: Largest distance of a match: a number for numbers, a timedelta for dates and times; None is any.
+        allow_exact_matches: Whether a build row at the probe's value itself counts.
+        how: "left" keeps probe rows without a match, beside nulls; "inner", "semi", "anti" and "mark" as for `join`.
+        where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of the
+            key are not tried then.
+        select: Output columns, as for `join`.
+        suffix: Appended to the names of build columns that the probe side has too, the order column among them.
+        limit: Largest number of output rows.
+        batch_size: Largest number of rows of a batch of a lazy result (8192).
+
+    Build rows whose order value is null or NaN match nothing, nor do probe rows.
+
+    Returns:
+        The probe's columns, then the build's without its keys, in the kind of `probe`: a pyarrow.RecordBatch, a
+        pyarrow.Table or a pyarrow.RecordBatchReader, as for `join`.
+
+    Raises:
+        PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
+            fit them, and names that clash after the suffix.
+        TypeError: For what gives no rows, and for arguments of other libraries, with their name here.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> quotes = pa.table({"symbol": ["A", "A", "B"], "ts": [1, 5, 2], "bid": [10.0, 10.5, 7.0]})
+        >>> quotes = prejoin.prepare(quotes, on="symbol", order_by="ts")
+        >>> trades = pa.record_batch({"symbol": ["A", "B", "A"], "ts": [6, 1, 4]})
+        >>> prejoin.join_asof(trades, quotes).to_pydict()
+        {'symbol': ['A', 'B', 'A'], 'ts': [6, 1, 4], 'ts_right': [5, None, 1], 'bid': [10.5, None, 10.0]}
     """
 
 def open(

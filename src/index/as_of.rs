@@ -269,8 +269,7 @@ impl<C: OrderCode> Search<'_, C> {
         let last = self.codes.len() as u32 - 1;
         let mut at = ranges.map(|(start, _)| start.min(last));
         let mut len = ranges.map(|(start, end)| end - start);
-        let is_before =
-            |code: C, i: usize| (code < wanted[i]) | ((code == wanted[i]) & equal[i]);
+        let is_before = |code: C, i: usize| (code < wanted[i]) | ((code == wanted[i]) & equal[i]);
         let mut longest = len.iter().copied().max().unwrap_or(0);
         while longest > 1 {
             for i in 0..WINDOW {

@@ -46,8 +46,8 @@ pub use key_index::{IndexContext, IndexKind, KeyIndex};
 pub use key_rows::KeyRows;
 pub use options::IndexOptions;
 pub(crate) use order_code::{OrderKind, ProbeValues, Units, order_kind};
-pub use row_order::RowOrder;
 pub(crate) use row_order::OrderContext;
+pub use row_order::RowOrder;
 pub use step_counter::probe_steps;
 
 /// Stands for a group id where a row is in no group, as it stands for a row where there is none.

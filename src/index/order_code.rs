@@ -295,17 +295,18 @@ impl ProbeValues {
         let values = wide(&column)?;
         let shift = base(of);
         macro_rules! scaled {
-            ($variant:ident) => {{
-                let (codes, rest): (Vec<_>, Vec<_>) = values.map(|value| units.place(value, shift)).unzip();
+            ($variant:ident, $code:ty) => {{
+                let (codes, rest): (Vec<$code>, Vec<_>) =
+                    values.map(|value| units.place::<$code>(value, shift)).unzip();
                 let exact = units.build == i256::ONE && rest.iter().all(|&rest| rest == i256::ZERO);
                 (OrderCodes::$variant(codes.into()), (!exact).then_some(rest))
             }};
         }
         let (codes, rest) = match code_bytes(of) {
-            4 => scaled!(I32),
-            8 => scaled!(I64),
-            16 => scaled!(I128),
-            _ => scaled!(I256),
+            4 => scaled!(I32, i32),
+            8 => scaled!(I64, i64),
+            16 => scaled!(I128, i128),
+            _ => scaled!(I256, i256),
         };
         Ok(Self { column, codes, rest, absent })
     }
@@ -327,7 +328,7 @@ impl ProbeValues {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Units {
     /// Of the build's type.
-    pub(super) build: i256,
+    pub(crate) build: i256,
     probe: i256,
 }
 
@@ -391,7 +392,10 @@ fn digits(unit: TimeUnit) -> i32 {
 
 /// The numbers of a column of numbers, whatever stands under its nulls.
 fn wide(column: &ArrayRef) -> Result<Box<dyn Iterator<Item = i256>>> {
-    fn all<N: ArrowNativeType>(column: &ArrayRef, wide: impl Fn(N) -> i256 + 'static) -> Box<dyn Iterator<Item = i256>> {
+    fn all<N: ArrowNativeType>(
+        column: &ArrayRef,
+        wide: impl Fn(N) -> i256 + 'static,
+    ) -> Box<dyn Iterator<Item = i256>> {
         let values = raw::<N>(column);
         Box::new((0..values.len()).map(move |row| wide(values[row])))
     }

@@ -201,11 +201,7 @@ impl Rows<'_> {
 }
 
 /// Offsets and rows of groups of several rows, to be sorted. What the groups held before is given back.
-fn as_csr(
-    groups: KeyRows,
-    num_keys: usize,
-    context: &mut OrderContext<'_>,
-) -> Result<(ScalarBuffer<u32>, Vec<u32>)> {
+fn as_csr(groups: KeyRows, num_keys: usize, context: &mut OrderContext<'_>) -> Result<(ScalarBuffer<u32>, Vec<u32>)> {
     let mut rows = with_capacity::<u32>(context.retained, groups.num_positions(num_keys))?;
     match groups {
         KeyRows::Csr { offsets, rows: before } => {

@@ -26,13 +26,7 @@ pub struct AsOf {
 
 impl Default for AsOf {
     fn default() -> Self {
-        Self {
-            probe: None,
-            build: None,
-            strategy: Strategy::Backward,
-            tolerance: None,
-            allow_exact_matches: true,
-        }
+        Self { probe: None, build: None, strategy: Strategy::Backward, tolerance: None, allow_exact_matches: true }
     }
 }
 
@@ -75,8 +69,9 @@ impl AsOf {
         let order = build.schema().field(order);
         if let Some(named) = self.build.as_ref().filter(|named| *named != order.name()) {
             return plan_err!(
-                "asof names the build column {named:?}, the build was prepared with order_by={:?}; prepare it in the order \
-                 of the column that is searched",
+                "asof names the build column {named:?}, the build was prepared with order_by={:?}; say \
+                 asof={{probe column: {:?}}}, or prepare it in the order of the other column",
+                order.name(),
                 order.name()
             );
         }
@@ -133,7 +128,9 @@ impl Tolerance {
         if order_kind(build) == Some(OrderKind::Bytes) {
             return refused("not possible, since texts have no distances");
         }
-        if let Some(nanos) = nanos_per_unit(build).map(|of_build| of_build.min(nanos_per_unit(probe).unwrap_or(of_build))) {
+        if let Some(nanos) =
+            nanos_per_unit(build).map(|of_build| of_build.min(nanos_per_unit(probe).unwrap_or(of_build)))
+        {
             return match self {
                 Tolerance::Nanoseconds(value) => Ok(Reach::Number(i256::from_i128(value / nanos))),
                 _ => refused("a timedelta"),

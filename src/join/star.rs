@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::JoinType;
+use super::as_of::AsOf;
 use super::output::extended;
 use super::validate::Validate;
 use crate::columns::{comparable, names, position};
@@ -31,6 +32,8 @@ pub struct Leg {
     pub select: Option<Vec<(Option<String>, String)>>,
     /// How many rows of each side may share a key.
     pub validate: Validate,
+    /// Makes it an as-of join; its probe column is any at hand.
+    pub as_of: Option<AsOf>,
 }
 
 /// What a key of a leg's build is looked up by.
@@ -65,6 +68,7 @@ impl Leg {
             suffix: "_right".to_owned(),
             select: None,
             validate: Validate::default(),
+            as_of: None,
         }
     }
 
@@ -81,7 +85,12 @@ impl Leg {
             return plan_err!("select names build columns, a {kind} join gives none");
         }
         self.key_columns()?;
-        self.validate.check_build(&self.build)
+        let Some(as_of) = &self.as_of else { return self.validate.check_build(&self.build) };
+        as_of.order_column(&self.build)?;
+        match self.validate {
+            Validate::ManyToMany | Validate::ManyToOne => Ok(()),
+            validate => plan_err!("validate={validate} is not checked by an as-of join, whose rows share build rows"),
+        }
     }
 
     fn key_names(&self) -> Vec<&str> {
@@ -198,6 +207,8 @@ pub(crate) struct LegLayout {
     pub(crate) keys: Vec<usize>,
     /// Further columns that a key must equal, as (place of the key, position among the columns read).
     pub(crate) further: Vec<(usize, usize)>,
+    /// Position among the columns read of the one that an as-of join searches for.
+    pub(crate) as_of: Option<usize>,
     /// Its probe columns are positions among the columns read.
     pub(crate) predicate: Option<Predicate>,
 }
@@ -480,6 +491,15 @@ impl<'a> Hand<'a> {
                 false => further.push((place, position)),
             }
         }
+        let as_of = match &leg.as_of {
+            None => None,
+            Some(as_of) => {
+                let order = as_of.order_column(&leg.build)?;
+                let known = self.get(as_of.probe.as_ref().unwrap_or(order.name()), "asof")?;
+                as_of.choice(order, &known.field)?;
+                Some(read(known)?)
+            }
+        };
         let find = &mut |column: &ColumnRef| -> Result<(Side, usize, DataType)> {
             let of_build = |at: usize| Ok((Side::Build, at, build.field(at).data_type().clone()));
             let known = match (column.side, &column.id) {
@@ -533,7 +553,7 @@ impl<'a> Hand<'a> {
             Ok((Side::Probe, read(known)?, known.field.data_type().clone()))
         };
         let predicate = leg.filter.as_ref().map(|filter| filter.bind_with(find)).transpose()?;
-        Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, further, predicate })
+        Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, further, as_of, predicate })
     }
 
     /// Puts the columns that leg `i` brings at hand.

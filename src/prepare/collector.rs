@@ -271,8 +271,7 @@ impl Collector {
         let mut order = None;
         if let Some(column) = self.spec.order() {
             let column = IndexKeys::try_new(rows, &[column], reservation)?;
-            let context =
-                &mut OrderContext { retained: reservation, scratch: &mut scratch, cancel: &self.cancel };
+            let context = &mut OrderContext { retained: reservation, scratch: &mut scratch, cancel: &self.cancel };
             // So that the rows before and after are not held together.
             index.regroup(&KeyRows::Identity);
             let (ordered, made) = RowOrder::build(groups, index.num_keys(), &column.columns[0], context)?;

@@ -82,6 +82,40 @@ impl BuildSpec {
         Ok(Self { order: Some(order), ..Self::with_any_keys(schema, keys, null_equality)? })
     }
 
+    /// Like [`ordered`](Self::ordered) with columns by name.
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use prejoin::{AsOf, BuildSpec, Cancel, Collector, JoinOptions, JoinType, MemoryPool, NullEquality, Pool, PrepareOptions};
+    /// use std::sync::Arc;
+    ///
+    /// let quotes = record_batch!(("symbol", Utf8, ["A", "A", "B"]), ("ts", Int64, [5, 1, 2]), ("bid", Int32, [105, 100, 70]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::unlimited());
+    /// let spec = BuildSpec::ordered_by_name(quotes.schema(), &["symbol"], vec![NullEquality::default()], "ts")?;
+    /// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// collector.push(quotes)?;
+    /// let quotes = collector.finish()?;
+    ///
+    /// let trades = record_batch!(("symbol", Utf8, ["A", "B"]), ("ts", Int64, [4, 1]))?;
+    /// let last = JoinOptions { as_of: Some(AsOf::default()), join_type: JoinType::ProbeOuter, ..JoinOptions::default() };
+    /// let joined = prejoin::join(&trades, &quotes, &last)?;
+    /// let bids = record_batch!(("bid", Int32, [Some(100), None]))?;
+    /// assert_eq!(joined["bid"], *bids.column(0));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ordered`](Self::ordered), and [`Error::Plan`](crate::Error::Plan) for a name that no column or more than one has.
+    pub fn ordered_by_name<S: AsRef<str>>(
+        schema: SchemaRef,
+        keys: &[S],
+        null_equality: Vec<NullEquality>,
+        order: &str,
+    ) -> Result<Self> {
+        let (keys, order) = (positions(&schema, keys)?, Positions::new(&schema, "build").get(order)?);
+        Self::ordered(schema, keys, null_equality, order)
+    }
+
     fn with_any_keys(schema: SchemaRef, keys: Vec<usize>, null_equality: Vec<NullEquality>) -> Result<Self> {
         if keys.len() != null_equality.len() {
             return plan_err!("{} keys need as many null equalities, {} were given", keys.len(), null_equality.len());

@@ -1,5 +1,6 @@
 //! Probing: keys of a probe batch in, pairs of rows, output batches out.
 
+mod as_of;
 mod check_input;
 mod counts;
 mod entries;

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use super::as_of::At;
 use super::classes::pool::PyMemoryPool;
 use super::errors::plan;
 use super::interchange::PySchema;
@@ -25,7 +26,7 @@ use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
 use crate::prepare::{Keep, PreparedBuild, lease_batch};
-use crate::probe::Lookup;
+use crate::probe::{Keys, Lookup};
 
 /// What one build keeps between calls, so that a call for one key makes little more than its answer.
 #[derive(Default)]
@@ -91,11 +92,16 @@ pub(super) fn get<'py>(
     build: &Arc<PreparedBuild>,
     cache: &LookupCache,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = key.py();
+    check_choice(build, keep, at)?;
     let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
-    let keys = one_key(build, key)?;
-    let rows = cache.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &Cancel::default()))?;
+    let (keys, values) = asked(build, key, at, one_key)?;
+    let rows = cache.with_hits(|hits| match at.zip(values.as_ref()) {
+        Some((at, values)) => build.raw_rows_as_of((&keys, values), &at.as_of, hits, &Cancel::default()),
+        None => build.raw_rows_of(&keys, keep, hits, &Cancel::default()),
+    })?;
     let Some(&row) = rows.first().filter(|&&row| row != NONE) else { return Ok(None) };
     let dict = PyDict::new(py);
     for reader in readers {
@@ -112,8 +118,9 @@ pub(super) fn lookup<'py>(
     columns: Option<&Bound<'py, PyAny>>,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    rows(given, build, cache, columns_of(columns)?, default, keep)
+    rows(given, build, cache, columns_of(columns)?, default, (keep, at))
 }
 
 /// One value per key, in the kind of the keys.
@@ -124,8 +131,9 @@ pub(super) fn map<'py>(
     column: &str,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, keep)?;
+    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, (keep, at))?;
     like(given, rows.call_method1(intern!(given.py(), "column"), (0,))?)
 }
 
@@ -135,19 +143,53 @@ fn rows<'py>(
     cache: &LookupCache,
     columns: Option<Vec<String>>,
     default: Option<&Bound<'py, PyAny>>,
-    keep: Keep,
+    (keep, at): (Keep, Option<&At<'_, 'py>>),
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    build.check_keep(keep)?;
+    check_choice(build, keep, at)?;
     let remembered = cache.lookup(py, build, columns)?;
     let lookup = &remembered.lookup;
     let defaults = defaults(default, lookup.schema())?;
-    let keys = keys(build, given)?;
-    let cancel = interruptible();
+    let (keys, values) = asked(build, given, at, keys)?;
+    let (as_of, cancel) = (at.map(|at| &at.as_of), interruptible());
     let rows = detach_if_long(py, keys.rows, || {
-        cache.with_hits(|hits| lookup.rows_or(&keys, keep, &defaults, hits, &cancel))
+        cache.with_hits(|hits| match as_of.zip(values.as_ref()) {
+            Some((as_of, values)) => lookup.rows_as_of((&keys, values), as_of, &defaults, hits, &cancel),
+            None => lookup.rows_or(&keys, keep, &defaults, hits, &cancel),
+        })
     })?;
     remembered.schema.batch(py, &rows)
+}
+
+/// The keys, and the value that is searched for beside each. Without key columns there is one for each value.
+fn asked<'py>(
+    build: &Arc<PreparedBuild>,
+    given: &Bound<'py, PyAny>,
+    at: Option<&At<'_, 'py>>,
+    read: impl FnOnce(&PreparedBuild, &Bound<'py, PyAny>) -> PyResult<Keys>,
+) -> PyResult<(Keys, Option<ArrayRef>)> {
+    match at.filter(|_| build.keys().is_empty() && given.is_none()) {
+        Some(at) => {
+            let values = at.values(build, None)?;
+            Ok((Keys { rows: values.len(), columns: vec![], missing: None }, Some(values)))
+        }
+        None => {
+            let keys = read(build, given)?;
+            let values = at.map(|at| at.values(build, Some(keys.len()))).transpose()?;
+            Ok((keys, values))
+        }
+    }
+}
+
+/// Refuses to choose among the rows of a key by nothing, or by two things.
+fn check_choice(build: &PreparedBuild, keep: Keep, at: Option<&At<'_, '_>>) -> PyResult<()> {
+    match at {
+        None => Ok(build.check_keep(keep)?),
+        Some(_) if keep != Keep::All => {
+            Err(plan("keep= and asof= both choose among the rows of a key; give one of them"))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// Whether one key is in the build.

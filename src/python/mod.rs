@@ -6,6 +6,7 @@
 //! [`interchange`] only.
 
 mod arguments;
+mod as_of;
 mod attached;
 mod classes;
 mod errors;
@@ -52,6 +53,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(classes::saved::reopen, module)?)?;
     module.add_function(wrap_pyfunction!(classes::saved::attach, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(as_of::join_asof, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::sql, module)?)?;
