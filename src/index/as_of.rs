@@ -282,6 +282,7 @@ impl<C: OrderCode> Search<'_, C> {
         }
         for i in 0..WINDOW {
             at[i] += u32::from((len[i] > 0) & is_before(self.codes[at[i] as usize], i));
+            at[i] = at[i].max(ranges[i].0);
         }
         at
     }

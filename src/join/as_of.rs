@@ -1,5 +1,7 @@
 //! What an as-of join asks for: of the rows of a key, the one whose order value is nearest to a value of the probe row.
 
+use std::fmt;
+
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, SchemaRef, TimeUnit};
 
@@ -107,6 +109,33 @@ impl AsOf {
         };
         let unit = Units::of(&of_build, of_probe).build;
         Ok(Choice { strategy: self.strategy, reach, exact: self.allow_exact_matches, kind, unit })
+    }
+}
+
+impl fmt::Display for AsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(probe) = &self.probe {
+            write!(f, "{probe} ")?;
+        }
+        write!(f, "{}", self.strategy)?;
+        if let Some(tolerance) = &self.tolerance {
+            write!(f, " within {tolerance}")?;
+        }
+        if !self.allow_exact_matches {
+            f.write_str(" without exact matches")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Tolerance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tolerance::Integer(value) => write!(f, "{value}"),
+            Tolerance::Float(value) => write!(f, "{value}"),
+            Tolerance::Decimal { value, scale } => write!(f, "{value}e{}", -i32::from(*scale)),
+            Tolerance::Nanoseconds(value) => write!(f, "{value} ns"),
+        }
     }
 }
 

@@ -297,8 +297,14 @@ pub(crate) fn on_text(leg: &Leg) -> String {
         (None, [name]) if *name != key.column => format!("{} = {name}", key.column),
         _ => key.column.clone(),
     };
-    match &leg.on {
+    let keys = match &leg.on {
         None => names.join(", "),
         Some(on) => on.iter().map(text).collect::<Vec<_>>().join(", "),
+    };
+    let as_of = leg.as_of.as_ref().map(|as_of| format!("asof {as_of}"));
+    match as_of {
+        Some(as_of) if keys.is_empty() => as_of,
+        Some(as_of) => format!("on {keys}, {as_of}"),
+        None => format!("on {keys}"),
     }
 }
