@@ -14,8 +14,6 @@ mod save;
 mod share;
 mod write;
 
-#[cfg(feature = "python")]
-pub(crate) use errors::FileError;
 pub use open::{OpenOptions, SavedInfo};
 pub use save::SaveOptions;
 pub use share::SharedBuild;

@@ -16,8 +16,6 @@ pub(crate) use backing::{Backing, BackingFile};
 pub use collector::Collector;
 pub(crate) use collector::Origin;
 pub use keep::Keep;
-#[cfg(feature = "python")]
-pub(crate) use lease::lease_batch;
 pub(crate) use lease::{LeasedColumns, lease_column};
 pub use membership::Membership;
 pub use options::PrepareOptions;

@@ -19,16 +19,15 @@ use crate::index::Strategy;
 use crate::join::{AsOf, JoinOptions, Tolerance, Validate};
 use crate::prepare::PreparedBuild;
 
-/// Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order, and gives what
-/// `probe` is.
+/// Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
 ///
 /// Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
 /// calls.
 ///
 /// Args:
 ///     probe: Rows, as for `join`.
-///     build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on` and
-///         `asof`; `on=[]` where there are no keys).
+///     build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on`
+///         and `asof`; `on=[]` where there are no keys).
 ///     on: Key columns, which are equal in a match, as for `join`.
 ///     asof: The values that are compared: a column name that both sides have, or {probe name: build name}; by default
 ///         the name of the build's order column. The types compare as those of keys do: integers, decimals and
@@ -39,12 +38,13 @@ use crate::prepare::PreparedBuild;
 ///     tolerance: Largest distance of a match: a number for numbers, a timedelta for dates and times; None is any.
 ///     allow_exact_matches: Whether a build row at the probe's value itself counts.
 ///     how: "left" keeps probe rows without a match, beside nulls; "inner", "semi", "anti" and "mark" as for `join`.
-///     where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of the
-///         key are not tried then.
+///     where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of
+///         the key are not tried then.
 ///     select: Output columns, as for `join`.
 ///     suffix: Appended to the names of build columns that the probe side has too, the order column among them.
 ///     limit: Largest number of output rows.
 ///     batch_size: Largest number of rows of a batch of a lazy result (8192).
+///     **others: None; those of other libraries are refused with their name here.
 ///
 /// Build rows whose order value is null or NaN match nothing, nor do probe rows.
 ///
@@ -55,7 +55,7 @@ use crate::prepare::PreparedBuild;
 /// Raises:
 ///     PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
 ///         fit them, and names that clash after the suffix.
-///     TypeError: For what gives no rows, and for arguments of other libraries, with their name here.
+///     TypeError: For what gives no rows, and for arguments of other libraries.
 ///
 /// Example:
 ///     >>> import prejoin, pyarrow as pa

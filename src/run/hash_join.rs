@@ -557,9 +557,24 @@ impl HashJoin {
         Ok(ClaimedPartition { partition, claim, filter: self.filter_share(awaited) })
     }
 
-    /// Counts the partitions of this run that nobody has executed as done.
-    #[cfg(feature = "python")]
-    pub(crate) fn end_run(&self) {
+    /// Ends the run: partitions that nobody executed yet count as done and cannot be executed any more. An engine that does not
+    /// want them calls it, so that the partitions which are still open give the closing rows and memory is given back.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, JoinType, RunOptions, Source};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let probe = Source::from_batches(events.schema(), vec![vec![events.clone()], vec![events]]);
+    /// let join = HashJoin::builder(users, probe).on([("id", "id")]).join_type(JoinType::BuildAnti).build()?;
+    /// let first = join.execute(0, &RunOptions::default())?;
+    /// join.end_run();
+    /// // The first partition is the last one now, so it gives the build rows without a match.
+    /// assert_eq!(first.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1);
+    /// assert!(join.execute(1, &RunOptions::default()).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn end_run(&self) {
         self.run.end_unclaimed();
     }
 

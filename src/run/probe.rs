@@ -73,9 +73,22 @@ impl Probe {
         self.partition.wants_input()
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next [`next_output`](Self::next_output) works on: those of the batch that is being read, and
+    /// build rows that follow at the end. A caller that moves long work to another thread decides by it.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions::default())?;
+    /// assert_eq!(probe.pending_rows(), 0);
+    /// probe.push(events)?;
+    /// assert_eq!(probe.pending_rows(), 3);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         self.partition.pending_rows()
     }
 
@@ -155,9 +168,24 @@ impl Probe {
         batch
     }
 
-    /// All outputs up to the next push as one batch.
-    #[cfg(feature = "python")]
-    pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
+    /// All outputs up to the next push as one batch, of any number of rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions { batch_size: 1, ..RunOptions::default() })?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.drain()?.num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`next_output`](Self::next_output), and [`Error::Overflow`](crate::Error::Overflow) if the outputs do not fit one
+    /// batch.
+    pub fn drain(&mut self) -> Result<RecordBatch> {
         let joined = self.partition.drain();
         self.drop_filter();
         joined

@@ -1,6 +1,7 @@
 //! Where the rows of a join's side come from.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -36,12 +37,29 @@ impl BatchStream {
         Self { schema, batches: Box::new(batches.into_iter().map(|batch| batch.map(|batch| (batch, Origin::Own)))) }
     }
 
-    /// A stream of batches that may be foreign.
-    #[cfg(feature = "python")]
-    pub(crate) fn with_origin(
+    /// A stream of batches that were imported, each with the address ranges of the allocations that it keeps alive, or `None`
+    /// where these are not known; see [`Collector::push_foreign`](crate::Collector::push_foreign).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BatchStream, MemoryPool, Pool, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let schema = users.schema();
+    /// let start = users.column(0).to_data().buffers()[0].as_ptr() as usize;
+    /// let stream = BatchStream::foreign(schema, [Ok((users, Some(vec![start..start + 4096])))]);
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let options = RunOptions { pool: Arc::clone(&pool), ..RunOptions::default() };
+    /// let build = prejoin::prepare(stream, &["id"], &options)?;
+    /// assert!(build.reserved_bytes() >= 4096);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn foreign(
         schema: SchemaRef,
-        batches: impl Iterator<Item = Result<(RecordBatch, Origin)>> + Send + 'static,
+        batches: impl IntoIterator<Item = Result<(RecordBatch, Option<Vec<Range<usize>>>)>, IntoIter: Send + 'static>,
     ) -> Self {
+        let batches = batches.into_iter().map(|next| next.map(|(batch, extents)| (batch, Origin::Foreign(extents))));
         Self { schema, batches: Box::new(batches) }
     }
 

@@ -76,12 +76,6 @@ impl JoinStream {
         &self.schema
     }
 
-    /// True once the build is known.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_started(&self) -> bool {
-        !matches!(self.stage, Stage::New { .. })
-    }
-
     /// Collects or finds the build and opens the probe side, unless that is done. An error ends the stream.
     pub(crate) fn start(&mut self) -> Result<()> {
         if !matches!(self.stage, Stage::New { .. }) {
@@ -103,9 +97,23 @@ impl JoinStream {
         Ok(())
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next batch is made of, apart from those that are still to be pulled: 0 before the first batch,
+    /// and where a probe batch has to be pulled first. See [`Probe::pending_rows`].
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 1, 2]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// let mut stream = join.execute(0, &RunOptions { batch_size: 2, ..RunOptions::default() })?;
+    /// assert_eq!(stream.pending_rows(), 0);
+    /// stream.next().transpose()?;
+    /// // The third row of the probe batch is still to be joined.
+    /// assert_eq!(stream.pending_rows(), 3);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         match &self.stage {
             Stage::Running { probe, .. } => probe.pending_rows(),
             _ => 0,

@@ -32,8 +32,8 @@ use crate::python::interchange::type_name;
 ///         reach the others all the same.
 ///     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
 ///         share a key of the build, "1:1" for both.
-///     asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of `on`
-///         or {column: order column}; this makes the leg an as-of join.
+///     asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of
+///         `on` or {column: order column}; this makes the leg an as-of join.
 ///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
 ///     tolerance: Largest distance of the row that `asof` chooses.
 ///     allow_exact_matches: Whether `asof` takes rows at the value itself.
@@ -150,7 +150,7 @@ impl PyLeg {
         self.leg.validate.to_string()
     }
 
-    /// The values that are searched for in the build's order, as they were given; None for a join of equal keys alone.
+    /// The values that are searched for in the build's order, as they were given; None where keys alone decide.
     #[getter]
     fn asof<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.asof.as_ref().map(|asof| own(asof.bind(py)).map(|asof| asof.into_bound(py))).transpose()

@@ -18,7 +18,7 @@ use crate::columns::Bounds;
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
-use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, lease_batch};
+use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
 use crate::python::as_of::At;
 use crate::python::attached::JoinCache;
@@ -191,7 +191,8 @@ impl PyPreparedBuild {
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows()?)?;
+            let columns: Vec<usize> = (0..self.build.schema().fields().len()).collect();
+            let rows = self.build.shared_rows(&columns)?;
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }
@@ -201,9 +202,9 @@ impl PyPreparedBuild {
     /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
     ///     type cannot hold is absent.
     /// keep: "first" or "last" row of a key, where some key has several.
-    /// asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key, which chooses
-    ///     one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns takes
-    ///     None as key.
+    /// asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
+    ///     one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
+    ///     takes None as key.
     ///
     /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
     ///
@@ -253,8 +254,8 @@ impl PyPreparedBuild {
     /// default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
     ///     that is in the build stays null.
     /// keep: "first" or "last" row of a key, where some key has several.
-    /// asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each, as
-    ///     a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and `allow_exact_matches`,
+    /// asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
+    ///     as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and `allow_exact_matches`,
     ///     which mean what they mean to `join_asof`. A build without key columns takes None as keys.
     ///
     /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
@@ -442,8 +443,8 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
 /// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
 /// order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
-///     times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN come
-///     first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
+///     times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
+///     come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
 /// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 ///
 /// An exception of the source comes through unchanged. After an error the pool is as it was.
