@@ -252,9 +252,9 @@ class PreparedBuild:
         key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
             type cannot hold is absent.
         keep: "first" or "last" row of a key, where some key has several.
-        asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key, which chooses
-            one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns takes
-            None as key.
+        asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
+            one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
+            takes None as key.
 
         Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
 
@@ -303,9 +303,9 @@ class PreparedBuild:
         default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
             that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
-        asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each, as
-            a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and `allow_exact_matches`,
-            which mean what they mean to `join_asof`. A build without key columns takes None as keys.
+        asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
+            as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
+            `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
 
         Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
         for a build that repeats keys without `keep`.
@@ -456,8 +456,8 @@ class Leg:
             reach the others all the same.
         validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
             share a key of the build, "1:1" for both.
-        asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of `on`
-            or {column: order column}; this makes the leg an as-of join.
+        asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of
+            `on` or {column: order column}; this makes the leg an as-of join.
         strategy: "backward", "forward" or "nearest", as for `join_asof`.
         tolerance: Largest distance of the row that `asof` chooses.
         allow_exact_matches: Whether `asof` takes rows at the value itself.
@@ -472,6 +472,7 @@ class Leg:
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
         >>> prejoin.Leg(users, on={"user": "id"}, how="left")
         Leg(keys=['id'], rows=2, on={'user': 'id'}, how='left')
+
     """
 
     def __new__(
@@ -519,7 +520,7 @@ class Leg:
 
     @property
     def asof(self) -> str | dict[str, str] | None:
-        """The values that are searched for in the build's order, as they were given; None for a join of equal keys alone."""
+        """The values that are searched for in the build's order, as they were given; None where keys alone decide."""
 
     @property
     def strategy(self) -> str:
@@ -1080,8 +1081,8 @@ def prepare(
     null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
     order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
-        times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN come
-        first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
+        times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
+        come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
     pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 
     An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -1163,16 +1164,15 @@ def join_asof(
     batch_size: int | None = None,
     **others: NoReturn,
 ) -> Any:
-    """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order, and gives what
-    `probe` is.
+    """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
 
     Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
     calls.
 
     Args:
         probe: Rows, as for `join`.
-        build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on` and
-            `asof`; `on=[]` where there are no keys).
+        build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on`
+            and `asof`; `on=[]` where there are no keys).
         on: Key columns, which are equal in a match, as for `join`.
         asof: The values that are compared: a column name that both sides have, or {probe name: build name}; by default
             the name of the build's order column. The types compare as those of keys do: integers, decimals and
@@ -1183,12 +1183,13 @@ def join_asof(
         tolerance: Largest distance of a match: a number for numbers, a timedelta for dates and times; None is any.
         allow_exact_matches: Whether a build row at the probe's value itself counts.
         how: "left" keeps probe rows without a match, beside nulls; "inner", "semi", "anti" and "mark" as for `join`.
-        where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of the
-            key are not tried then.
+        where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of
+            the key are not tried then.
         select: Output columns, as for `join`.
         suffix: Appended to the names of build columns that the probe side has too, the order column among them.
         limit: Largest number of output rows.
         batch_size: Largest number of rows of a batch of a lazy result (8192).
+        **others: None; those of other libraries are refused with their name here.
 
     Build rows whose order value is null or NaN match nothing, nor do probe rows.
 
@@ -1199,7 +1200,7 @@ def join_asof(
     Raises:
         PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
             fit them, and names that clash after the suffix.
-        TypeError: For what gives no rows, and for arguments of other libraries, with their name here.
+        TypeError: For what gives no rows, and for arguments of other libraries.
 
     Example:
         >>> import prejoin, pyarrow as pa
@@ -1208,6 +1209,7 @@ def join_asof(
         >>> trades = pa.record_batch({"symbol": ["A", "B", "A"], "ts": [6, 1, 4]})
         >>> prejoin.join_asof(trades, quotes).to_pydict()
         {'symbol': ['A', 'B', 'A'], 'ts': [6, 1, 4], 'ts_right': [5, None, 1], 'bid': [10.5, None, 10.0]}
+
     """
 
 def open(

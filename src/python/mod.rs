@@ -14,6 +14,7 @@ mod execution;
 mod few_batches;
 mod interchange;
 mod join;
+mod join_asof;
 mod lookup;
 mod map;
 mod read;
@@ -54,7 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(classes::saved::reopen, module)?)?;
     module.add_function(wrap_pyfunction!(classes::saved::attach, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
-    module.add_function(wrap_pyfunction!(as_of::join_asof, module)?)?;
+    module.add_function(wrap_pyfunction!(join_asof::join_asof, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::sql, module)?)?;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import pickle
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -56,7 +57,10 @@ def oracle(
     allow: bool = True,
 ) -> int | None:
     """The build row that an as-of join takes, found by looking at all."""
-    is_number = lambda x: x is not None and not (isinstance(x, float) and math.isnan(x))  # noqa: E731
+
+    def is_number(x: Any) -> bool:
+        return x is not None and not (isinstance(x, float) and math.isnan(x))
+
     if key is None or not is_number(value):
         return None
     value = exact(value)
@@ -83,7 +87,8 @@ def rows_of(probe: pa.Table, build: prejoin.PreparedBuild, **options: Any) -> li
     """The build row beside each probe row; the build has them in column "row"."""
     joined = prejoin.join_asof(probe, build, **options)
     assert joined.select(probe.column_names).equals(probe)
-    return joined["row"].to_pylist()
+    rows: list[int | None] = joined["row"].to_pylist()
+    return rows
 
 
 MICROS = st.integers(-50, 50).map(lambda n: n * 250_000)
@@ -101,15 +106,16 @@ FLOATS = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, math.inf, -math.inf, math.n
 REACH = st.sampled_from([0, 0.5, 1, 3.0, math.inf])
 TYPES += [(t, t, FLOATS, REACH) for t in (pa.float64(), pa.float32(), pa.float16())]
 for unit in ("s", "ms", "us", "ns"):
-    for other in ("s", "ms", "us", "ns"):
+    for probed in ("s", "ms", "us", "ns"):
         instants = MICROS.map(lambda n: dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(microseconds=n))
         spans = st.sampled_from([0, 1, 250_000, 499_999, 500_000, 1_000_000]).map(
             lambda n: dt.timedelta(microseconds=n)
         )
-        TYPES.append((pa.timestamp(unit, "UTC"), pa.timestamp(other, "Europe/Berlin"), instants, spans))
+        TYPES.append((pa.timestamp(unit, "UTC"), pa.timestamp(probed, "Europe/Berlin"), instants, spans))
+TICK = dt.timedelta(microseconds=1)
 SPANS = st.sampled_from([dt.timedelta(0), dt.timedelta(milliseconds=300), dt.timedelta(days=1), dt.timedelta(hours=36)])
 TYPES += [
-    (pa.timestamp("us"), pa.timestamp("ms"), MICROS.map(lambda n: dt.datetime(1970, 1, 1) + n * dt.timedelta.resolution), SPANS),
+    (pa.timestamp("us"), pa.timestamp("ms"), MICROS.map(lambda n: dt.datetime(1970, 1, 1) + n * TICK), SPANS),
     (pa.date32(), pa.date32(), st.integers(-3, 3).map(lambda n: dt.date(2020, 1, 4) + dt.timedelta(n)), SPANS),
     (pa.date64(), pa.date64(), st.integers(-3, 3).map(lambda n: dt.date(2020, 1, 4) + dt.timedelta(n)), SPANS),
     (pa.duration("ms"), pa.duration("us"), MICROS.map(lambda n: dt.timedelta(microseconds=n)), SPANS),
@@ -184,24 +190,26 @@ def quotes(rows: int, keys: int, seed: int, span: int = 1_000) -> pa.Table:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("tolerance", [None, 0, 3])
 @pytest.mark.parametrize(("rows", "keys"), [(5_000, 40), (3_000, 1), (400, 3_000)])
-def test_the_same_rows_as_polars_and_pandas(strategy: str, tolerance: int | None, rows: int, keys: int) -> None:
+def test_the_same_rows_as_polars_and_pandas(strategy: Any, tolerance: int | None, rows: int, keys: int) -> None:
     """B11: distinct times per key, so that nobody chooses among equal rows; both peers want sorted sides."""
     build = quotes(rows, keys, 1, 100_000)
     build = pa.Table.from_pandas(build.to_pandas().drop_duplicates(["k", "ts"]), preserve_index=False)
     probe = quotes(4_000, keys + 3, 2, 100_000).select(["k", "ts"])
     prepared = prejoin.prepare(build, on="k", order_by="ts")
     found = rows_of(probe, prepared, strategy=strategy, tolerance=tolerance)
-    left, right = pl.from_arrow(probe).with_row_index(), pl.from_arrow(build)
+    left, right = pl.from_arrow(probe), pl.from_arrow(build)
     assert isinstance(left, pl.DataFrame)
     assert isinstance(right, pl.DataFrame)
-    joined = left.sort("ts").join_asof(
-        right.sort("ts"), on="ts", by="k", strategy=strategy, tolerance=tolerance, check_sortedness=False
-    )  # type: ignore[arg-type]
+    joined = (
+        left.with_row_index()
+        .sort("ts")
+        .join_asof(right.sort("ts"), on="ts", by="k", strategy=strategy, tolerance=tolerance, check_sortedness=False)
+    )
     if strategy != "nearest":
         assert joined.sort("index")["row"].to_list() == found
     frame = probe.to_pandas().reset_index().sort_values("ts")
     merged = pd.merge_asof(
-        frame, build.to_pandas().sort_values("ts"), on="ts", by="k", direction=strategy, tolerance=tolerance  # type: ignore[arg-type]
+        frame, build.to_pandas().sort_values("ts"), on="ts", by="k", direction=strategy, tolerance=tolerance
     )  # fmt: skip
     by_pandas = [None if math.isnan(row) else int(row) for row in merged.sort_values("index")["row"]]
     if strategy == "nearest":
@@ -224,7 +232,7 @@ def test_the_same_rows_as_duckdb() -> None:
         for allow in (True, False):
             on = f"probe.k = build.k and probe.ts {sign if allow else sign[0]} build.ts"
             query = f"select row from probe asof left join build on {on} order by i"
-            expected = duckdb.sql(query).fetchall()
+            expected = duckdb.execute(query).fetchall()
             found = rows_of(probe, prepared, strategy=strategy, allow_exact_matches=allow)
             assert [(row,) for row in found] == expected
 
@@ -243,21 +251,22 @@ def test_ties_take_the_last_backward_and_the_first_forward() -> None:
 
 @pytest.mark.parametrize("how", ["left", "inner", "semi", "anti", "mark"])
 @pytest.mark.parametrize("where", [None, "build.row % 2 = 0", "build.row % 2 = probe.ts % 2"])
-def test_kinds_and_conditions_are_those_of_the_chosen_pairs(how: str, where: str | None) -> None:
+def test_kinds_and_conditions_are_those_of_the_chosen_pairs(how: Any, where: str | None) -> None:
     build, probe = quotes(900, 30, 5), quotes(500, 40, 6).select(["k", "ts"])
     prepared = prejoin.prepare(build, on="k", order_by="ts")
     of = [oracle(build["k"].to_pylist(), build["ts"].to_pylist(), k, t)
           for k, t in zip(probe["k"].to_pylist(), probe["ts"].to_pylist(), strict=True)]  # fmt: skip
-    passes = {
+    passes: dict[str | None, Callable[[int, int], bool]] = {
         None: lambda row, ts: True,
         "build.row % 2 = 0": lambda row, ts: row % 2 == 0,
         "build.row % 2 = probe.ts % 2": lambda row, ts: row % 2 == ts % 2,
-    }[where]
+    }
     of = [
-        row if row is not None and passes(row, t) else None for row, t in zip(of, probe["ts"].to_pylist(), strict=True)
+        row if row is not None and passes[where](row, t) else None
+        for row, t in zip(of, probe["ts"].to_pylist(), strict=True)
     ]
     for rows in (probe, *probe.to_batches(), probe.to_reader(max_chunksize=70)):
-        joined = prejoin.join_asof(rows, prepared, how=how, where=where)  # type: ignore[arg-type]
+        joined = prejoin.join_asof(rows, prepared, how=how, where=where)
         if isinstance(joined, pa.RecordBatchReader):
             joined = joined.read_all()
         matched = [row is not None for row in of]
@@ -407,7 +416,7 @@ def test_types_are_checked() -> None:
     texts = prejoin.prepare(pa.table({"k": [1], "ts": ["a"]}), on="k", order_by="ts")
     for options in ({"strategy": "nearest"}, {"tolerance": 1}):
         with pytest.raises(prejoin.PlanError):
-            prejoin.join_asof(pa.table({"k": [1], "ts": ["a"]}), texts, **options)  # type: ignore[arg-type]
+            prejoin.join_asof(pa.table({"k": [1], "ts": ["a"]}), texts, **options)
     for refused in (pa.array([True]), pa.array([[1]]), pa.array(["a"]).dictionary_encode(), pa.nulls(1)):
         with pytest.raises(prejoin.PlanError, match="order column"):
             prejoin.prepare(pa.table({"k": [1], "ts": refused}), on="k", order_by="ts")

@@ -255,8 +255,8 @@ impl PyPreparedBuild {
     ///     that is in the build stays null.
     /// keep: "first" or "last" row of a key, where some key has several.
     /// asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
-    ///     as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and `allow_exact_matches`,
-    ///     which mean what they mean to `join_asof`. A build without key columns takes None as keys.
+    ///     as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
+    ///     `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
     ///
     /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
     /// for a build that repeats keys without `keep`.
