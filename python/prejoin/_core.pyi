@@ -235,6 +235,12 @@ class PreparedBuild:
     def to_table(self) -> pa.Table:
         """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables."""
+
+    def __arrow_c_schema__(self) -> Any:
+        """The schema of the build rows, by the Arrow PyCapsule interface."""
+
     @overload
     def get(
         self,
@@ -249,14 +255,14 @@ class PreparedBuild:
     ) -> dict[str, Any] | None:
         """The row of one key as a dict of Python values, `default` where the key is absent.
 
-        key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-            type cannot hold is absent.
+        key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
+            cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
         keep: "first" or "last" row of a key, where some key has several.
         asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
             one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
             takes None as key.
 
-        Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+        Raises PlanError for a build that repeats keys without `keep`.
 
         >>> import prejoin, pyarrow as pa
         >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
@@ -330,8 +336,8 @@ class PreparedBuild:
     ) -> Any:
         """The value of one column for each key, in order; null, or the default, where the key is absent.
 
-        A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-        where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+        A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
+        own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
 
         keys: as for `lookup`.
         column: the name of a build column.
@@ -348,11 +354,16 @@ class PreparedBuild:
         ['bob', 'nobody', 'ada']
         """
 
-    def contains(self, keys: Keys) -> pa.BooleanArray:
-        """Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`."""
+    def contains(self, keys: Keys) -> Any:
+        """Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
 
-    def count_matches(self, keys: Keys) -> pa.UInt32Array:
-        """The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+        keys: as for `lookup`.
+        """
+
+    def count_matches(self, keys: Keys) -> Any:
+        """The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+
+        keys: as for `lookup`.
 
         Their sum is the exact number of rows of an inner join, before anything of it is made.
         """
@@ -383,6 +394,7 @@ class PreparedBuild:
         limit: int | None = None,
         batch_size: int | None = None,
         validate: _Validate | None = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
     ) -> Any:
         """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
 
@@ -577,14 +589,15 @@ class StarJoin:
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(self, probe: Rows) -> Any:
+    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
         """Joins `probe` and answers in kind, as `join` does.
 
-        A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-        pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
+        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
         Args:
             probe: Any rows.
+            dtype_backend: Types of a pandas.DataFrame, as of `join`.
 
         Raises:
             PlanError: For columns that are not there or not unique, and key types that differ.
@@ -1109,12 +1122,14 @@ def join(
     limit: int | None = None,
     batch_size: int | None = None,
     validate: _Validate | None = None,
+    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
 ) -> Any:
     """Joins `probe` to `build` and answers in kind.
 
-    A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-    pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
-    pyarrow.RecordBatchReader that pulls lazily.
+    A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
+    polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
+    and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
+    unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -1134,6 +1149,9 @@ def join(
     batch_size: largest number of rows of a batch of a lazy result (8192).
     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
         for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+    dtype_backend: for a pandas.DataFrame, "numpy_nullable" or "pyarrow" types in all columns. By default the columns of
+        the probe side keep theirs and the build's get pandas' own; integers and Booleans with nulls become "Int64" and
+        "boolean".
 
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.
@@ -1162,6 +1180,7 @@ def join_asof(
     suffix: str = "_right",
     limit: int | None = None,
     batch_size: int | None = None,
+    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
     **others: NoReturn,
 ) -> Any:
     """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
@@ -1189,13 +1208,13 @@ def join_asof(
         suffix: Appended to the names of build columns that the probe side has too, the order column among them.
         limit: Largest number of output rows.
         batch_size: Largest number of rows of a batch of a lazy result (8192).
+        dtype_backend: Types of a pandas.DataFrame, as of `join`.
         **others: None; those of other libraries are refused with their name here.
 
     Build rows whose order value is null or NaN match nothing, nor do probe rows.
 
     Returns:
-        The probe's columns, then the build's without its keys, in the kind of `probe`: a pyarrow.RecordBatch, a
-        pyarrow.Table or a pyarrow.RecordBatchReader, as for `join`.
+        The probe's columns, then the build's without its keys, in the kind of `probe`, as for `join`.
 
     Raises:
         PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not

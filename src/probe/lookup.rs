@@ -11,7 +11,7 @@ use super::key_reader::Keys;
 use super::pieces::check_batch_size;
 use super::visited::Visited;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, concat, gather, in_column};
+use crate::columns::{Selection, gather, gather_or, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
 use crate::join::{AsOf, JoinType, extended, repeated_key};
@@ -340,12 +340,11 @@ impl Lookup {
         check_batch_size(&self.schema, rows.len())?;
         let selection = Selection::try_new(rows, self.build.num_rows())?;
         let column = |(i, field): (usize, &FieldRef)| {
-            let found = gather(&self.columns[i], selection);
-            let filled = found.and_then(|found| match defaults.get(i) {
-                Some(Some(default)) => or_default(found, default, rows, cancel),
-                _ => Ok(found),
-            });
-            filled.map_err(|error| in_column(error, field.name()))
+            let gathered = match defaults.get(i) {
+                Some(Some(default)) => gather_or(&self.columns[i], selection, default, cancel),
+                _ => gather(&self.columns[i], selection),
+            };
+            gathered.map_err(|error| in_column(error, field.name()))
         };
         let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
@@ -373,18 +372,6 @@ impl Lookup {
         }
         Ok(())
     }
-}
-
-/// `found` with `default` where the row is [`NONE`].
-fn or_default(found: ArrayRef, default: &ArrayRef, rows: &[u32], cancel: &Cancel) -> Result<ArrayRef> {
-    if !rows.contains(&NONE) {
-        return Ok(found);
-    }
-    let last = found.len() as u32;
-    let both = concat(&[found, Arc::clone(default)], cancel)?;
-    let place = |(i, &row): (usize, &u32)| if row == NONE { last } else { i as u32 };
-    let places: Vec<u32> = rows.iter().enumerate().map(place).collect();
-    gather(&both, Selection::try_new(&places, both.len())?)
 }
 
 impl Entries {

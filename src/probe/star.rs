@@ -215,6 +215,19 @@ impl StarPlan {
         &self.schema
     }
 
+    /// For each output column the column of the probe side that it is, if any.
+    pub fn probe_columns(&self) -> Vec<Option<usize>> {
+        let mut columns: Vec<Option<usize>> = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            columns.push(match *source {
+                Source::Cell(Cell::Probe(read)) => Some(self.columns[read]),
+                Source::Cell(_) => None,
+                Source::Output(earlier) => columns[earlier],
+            });
+        }
+        columns
+    }
+
     /// Positions of the probe columns that are read, ascending.
     ///
     /// ```

@@ -38,7 +38,13 @@ impl Form {
         if is_a(probe, "pyarrow", "RecordBatch")? {
             return Ok(Form::Batch);
         }
-        let tables = [("pyarrow", "Table"), ("pandas", "DataFrame"), ("polars", "DataFrame"), ("arro3.core", "Table")];
+        let tables = [
+            ("pyarrow", "Table"),
+            ("pandas", "DataFrame"),
+            ("polars", "DataFrame"),
+            ("arro3.core", "Table"),
+            ("nanoarrow", "Array"),
+        ];
         for (module, class) in tables {
             if is_a(probe, module, class)? {
                 return Ok(Form::Table);

@@ -18,6 +18,7 @@ use super::classes::star_join::{PyStarJoin, is_star};
 use super::errors::{guarded, plan, type_error};
 use super::execution::{Execution, PIECE_ROWS, run_options};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
+use super::kind::RowsKind;
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::join::{AsOf, JoinOptions};
@@ -29,9 +30,10 @@ use crate::run::join_by_name::attach_by_name;
 
 /// Joins `probe` to `build` and answers in kind.
 ///
-/// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-/// pyarrow.Table; a reader, dataset, scanner, lazy frame, relation, iterator or unknown stream gives a
-/// pyarrow.RecordBatchReader that pulls lazily.
+/// A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
+/// polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
+/// and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
+/// unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
 ///
 /// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
 ///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -51,6 +53,9 @@ use crate::run::join_by_name::attach_by_name;
 /// batch_size: largest number of rows of a batch of a lazy result (8192).
 /// validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, which costs nothing per probe; "1:m"
 ///     for probe rows of which no two share a key of the build, over all batches of this join; "1:1" for both.
+/// dtype_backend: for a pandas.DataFrame, "numpy_nullable" or "pyarrow" types in all columns. By default the columns of
+///     the probe side keep theirs and the build's get pandas' own; integers and Booleans with nulls become "Int64" and
+///     "boolean".
 ///
 /// The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
 /// adds a Boolean column "mark"), build_semi and build_anti the build's.
@@ -64,7 +69,7 @@ use crate::run::join_by_name::attach_by_name;
 /// [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
 #[pyfunction]
 #[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                    limit=None, batch_size=None, validate=None))]
+                    limit=None, batch_size=None, validate=None, dtype_backend=None))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join<'py>(
     probe: &Bound<'py, PyAny>,
@@ -78,6 +83,7 @@ pub(super) fn join<'py>(
     limit: Option<&Bound<'py, PyAny>>,
     batch_size: Option<&Bound<'py, PyAny>>,
     validate: Option<&str>,
+    dtype_backend: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
         if is_star(build)? {
@@ -94,7 +100,7 @@ pub(super) fn join<'py>(
                     "{name}= is said by each leg where there are several builds: prejoin.Leg(build, {name}=..)"
                 )));
             }
-            return PyStarJoin::new(build, select, limit, batch_size)?.join(probe);
+            return PyStarJoin::new(build, select, limit, batch_size)?.join(probe, dtype_backend);
         }
         let options = JoinOptions {
             on: on.map(pairs).transpose()?,
@@ -108,7 +114,7 @@ pub(super) fn join<'py>(
             validate: validate_of(validate)?,
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
-        join_with(probe, build, options, batch_size)
+        join_with(probe, build, options, batch_size, dtype_backend)
     })
 }
 
@@ -118,6 +124,7 @@ pub(super) fn join_with<'py>(
     build: &Bound<'py, PyAny>,
     mut options: JoinOptions,
     batch_size: usize,
+    dtype_backend: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = probe.py();
     if probe.cast::<PyPreparedBuild>().is_ok() {
@@ -127,6 +134,7 @@ pub(super) fn join_with<'py>(
             type_name(build)
         )));
     }
+    let kind = RowsKind::of(probe, dtype_backend)?;
     let prepared = match build.cast::<PyPreparedBuild>() {
         Ok(prepared) => prepared.clone(),
         Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
@@ -139,7 +147,7 @@ pub(super) fn join_with<'py>(
             let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
             let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
             let joined = detach_if_long(py, work, run)?;
-            attached.schema.batch(py, &joined)
+            kind.give(attached.schema.batch(py, &joined)?, || attached.probe_columns())
         }
         form => {
             let mut run = run_options(Some(batch_size), None, None)?;
@@ -165,7 +173,7 @@ pub(super) fn join_with<'py>(
             }
             let rows = batches.iter().map(RecordBatch::num_rows).sum();
             let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
-            schema.table(py, &chunks?)
+            kind.give(schema.table(py, &chunks?)?, || attached.probe_columns())
         }
     }
 }

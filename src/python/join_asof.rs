@@ -35,13 +35,13 @@ use crate::join::{AsOf, JoinOptions, Validate};
 ///     suffix: Appended to the names of build columns that the probe side has too, the order column among them.
 ///     limit: Largest number of output rows.
 ///     batch_size: Largest number of rows of a batch of a lazy result (8192).
+///     dtype_backend: Types of a pandas.DataFrame, as of `join`.
 ///     **others: None; those of other libraries are refused with their name here.
 ///
 /// Build rows whose order value is null or NaN match nothing, nor do probe rows.
 ///
 /// Returns:
-///     The probe's columns, then the build's without its keys, in the kind of `probe`: a pyarrow.RecordBatch, a
-///     pyarrow.Table or a pyarrow.RecordBatchReader, as for `join`.
+///     The probe's columns, then the build's without its keys, in the kind of `probe`, as for `join`.
 ///
 /// Raises:
 ///     PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
@@ -57,7 +57,8 @@ use crate::join::{AsOf, JoinOptions, Validate};
 ///     {'symbol': ['A', 'B', 'A'], 'ts': [6, 1, 4], 'ts_right': [5, None, 1], 'bid': [10.5, None, 10.0]}
 #[pyfunction]
 #[pyo3(signature = (probe, build, on=None, *, asof=None, strategy="backward", tolerance=None, allow_exact_matches=true,
-                    how="left", r#where=None, select=None, suffix="_right", limit=None, batch_size=None, **others))]
+                    how="left", r#where=None, select=None, suffix="_right", limit=None, batch_size=None,
+                    dtype_backend=None, **others))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join_asof<'py>(
     probe: &Bound<'py, PyAny>,
@@ -73,6 +74,7 @@ pub(super) fn join_asof<'py>(
     suffix: &str,
     limit: Option<&Bound<'py, PyAny>>,
     batch_size: Option<&Bound<'py, PyAny>>,
+    dtype_backend: Option<&str>,
     others: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
@@ -93,7 +95,7 @@ pub(super) fn join_asof<'py>(
             validate: Validate::default(),
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
-        join_with(probe, build, options, batch_size)
+        join_with(probe, build, options, batch_size, dtype_backend)
     })
 }
 

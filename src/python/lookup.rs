@@ -7,6 +7,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -14,9 +15,10 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use super::as_of::At;
 use super::classes::pool::PyMemoryPool;
-use super::errors::plan;
+use super::errors::{is_plan_error, plan};
 use super::interchange::PySchema;
-use super::map::{defaults, like};
+use super::kind::values_like;
+use super::map::defaults;
 use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
@@ -86,7 +88,7 @@ impl LookupCache {
     }
 }
 
-/// The row of one key as a dict, None where the key is absent.
+/// The row of one key as a dict, None where the key is absent, which one of another kind than the build's always is.
 pub(super) fn get<'py>(
     key: &Bound<'py, PyAny>,
     build: &Arc<PreparedBuild>,
@@ -97,7 +99,8 @@ pub(super) fn get<'py>(
     let py = key.py();
     check_choice(build, keep, at)?;
     let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
-    let (keys, values) = asked(build, key, at, one_key)?;
+    let asked = asked(build, key, at, || possible_key(build, key))?;
+    let Some((keys, values)) = asked else { return Ok(None) };
     let rows = cache.with_hits(|hits| match at.zip(values.as_ref()) {
         Some((at, values)) => build.raw_rows_as_of((&keys, values), &at.as_of, hits, &Cancel::default()),
         None => build.raw_rows_of(&keys, keep, hits, &Cancel::default()),
@@ -134,7 +137,7 @@ pub(super) fn map<'py>(
     at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, (keep, at))?;
-    like(given, rows.call_method1(intern!(given.py(), "column"), (0,))?)
+    values_like(given, rows)
 }
 
 fn rows<'py>(
@@ -150,7 +153,9 @@ fn rows<'py>(
     let remembered = cache.lookup(py, build, columns)?;
     let lookup = &remembered.lookup;
     let defaults = defaults(default, lookup.schema())?;
-    let (keys, values) = asked(build, given, at, keys)?;
+    let Some((keys, values)) = asked(build, given, at, || keys(build, given).map(Some))? else {
+        return Err(Error::Internal("keys were asked for and none were read".to_owned()).into());
+    };
     let (as_of, cancel) = (at.map(|at| &at.as_of), interruptible());
     let rows = detach_if_long(py, keys.rows, || {
         cache.with_hits(|hits| match as_of.zip(values.as_ref()) {
@@ -161,24 +166,21 @@ fn rows<'py>(
     remembered.schema.batch(py, &rows)
 }
 
-/// The keys, and the value that is searched for beside each. Without key columns there is one for each value.
+/// The keys as `read` reads them, and the value that is searched for beside each. Without key columns there is one for each
+/// value. `None` where `read` gives none.
 fn asked<'py>(
     build: &Arc<PreparedBuild>,
     given: &Bound<'py, PyAny>,
     at: Option<&At<'_, 'py>>,
-    read: impl FnOnce(&PreparedBuild, &Bound<'py, PyAny>) -> PyResult<Keys>,
-) -> PyResult<(Keys, Option<ArrayRef>)> {
-    match at.filter(|_| build.keys().is_empty() && given.is_none()) {
-        Some(at) => {
-            let values = at.values(build, None)?;
-            Ok((Keys { rows: values.len(), columns: vec![], missing: None }, Some(values)))
-        }
-        None => {
-            let keys = read(build, given)?;
-            let values = at.map(|at| at.values(build, Some(keys.len()))).transpose()?;
-            Ok((keys, values))
-        }
+    read: impl FnOnce() -> PyResult<Option<Keys>>,
+) -> PyResult<Option<(Keys, Option<ArrayRef>)>> {
+    if let Some(at) = at.filter(|_| build.keys().is_empty() && given.is_none()) {
+        let values = at.values(build, None)?;
+        return Ok(Some((Keys { rows: values.len(), columns: vec![], missing: None }, Some(values))));
     }
+    let Some(keys) = read()? else { return Ok(None) };
+    let values = at.map(|at| at.values(build, Some(keys.len()))).transpose()?;
+    Ok(Some((keys, values)))
 }
 
 /// Refuses to choose among the rows of a key by nothing, or by two things.
@@ -192,9 +194,24 @@ fn check_choice(build: &PreparedBuild, keep: Keep, at: Option<&At<'_, '_>>) -> P
     }
 }
 
+/// One key; `None` for one of another kind than the build's, which a mapping says to be absent.
+fn possible_key(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyResult<Option<Keys>> {
+    match one_key(build, key) {
+        Err(error) if is_plan_error(key.py(), &error) && !build.keys().is_empty() => Ok(None),
+        keys => keys.map(Some),
+    }
+}
+
+/// The KeyError of an absent key; its cause says so where the key is of another kind than the build's.
+pub(super) fn key_error(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyErr {
+    let error = PyKeyError::new_err((key.clone().unbind(),));
+    error.set_cause(key.py(), one_key(build, key).err());
+    error
+}
+
 /// Whether one key is in the build.
 pub(super) fn contains_one(key: &Bound<'_, PyAny>, build: &PreparedBuild, cache: &LookupCache) -> PyResult<bool> {
-    let keys = one_key(build, key)?;
+    let Some(keys) = possible_key(build, key)? else { return Ok(false) };
     Ok(cache.with_hits(|hits| build.contains(&keys, hits, &Cancel::default()))?.value(0))
 }
 
@@ -206,7 +223,7 @@ pub(super) fn contains<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let found = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.contains(&keys, hits, &cancel)))?;
-    array(py, Arc::new(found))
+    values_like(given, one_column(py, Arc::new(found))?)
 }
 
 /// The number of build rows of each key.
@@ -217,7 +234,7 @@ pub(super) fn count_matches<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let counts = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.count_matches(&keys, hits, &cancel)))?;
-    array(py, Arc::new(counts))
+    values_like(given, one_column(py, Arc::new(counts))?)
 }
 
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -241,6 +258,11 @@ fn build_driven_rows(build: &PreparedBuild, join_type: JoinType) -> usize {
 
 /// An array as a `pyarrow.Array`.
 pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
+    one_column(py, array)?.call_method1(intern!(py, "column"), (0,))
+}
+
+/// An array as the one column of a `pyarrow.RecordBatch`.
+fn one_column(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
     static BOOLEAN: PyOnceLock<PySchema> = PyOnceLock::new();
     static UINT32: PyOnceLock<PySchema> = PyOnceLock::new();
     let new = || {
@@ -257,7 +279,7 @@ pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny
         }
     };
     let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
-    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+    schema.batch(py, &batch)
 }
 
 fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {

@@ -15,6 +15,7 @@ mod few_batches;
 mod interchange;
 mod join;
 mod join_asof;
+mod kind;
 mod lookup;
 mod map;
 mod read;

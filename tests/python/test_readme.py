@@ -1,4 +1,4 @@
-"""The Python examples in README.md, docs/predicates.md, docs/star.md and docs/asof.md run as they are."""
+"""The Python examples in README.md and docs/ run as they are."""
 
 from __future__ import annotations
 
@@ -48,3 +48,9 @@ def test_examples_of_as_of_joins() -> None:
     blocks = python_in("docs/asof.md")
     assert len(blocks) == 4
     exec(compile("\n".join(blocks), "docs/asof.md", "exec"), {"__name__": "asof"})
+
+
+def test_examples_of_frames() -> None:
+    blocks = python_in("docs/frames.md")
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), "docs/frames.md", "exec"), {"__name__": "frames"})

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 
 import prejoin
 from cases import values
+from foreign import as_table
 
 Row = tuple[Any, ...]
 
@@ -310,7 +311,7 @@ TEXT_SOURCES: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("probe", TEXT_SOURCES)
 def test_strings_of_all_kinds_of_frames_match(build: str, probe: str) -> None:
     prepared = prejoin.prepare(TEXT_SOURCES[build](), "name", null_equal=True)
-    got = prejoin.join(TEXT_SOURCES[probe](), prepared)
+    got = as_table(prejoin.join(TEXT_SOURCES[probe](), prepared))
     assert [str(name) if name else None for name in got["name"].to_pylist()] == NAMES
     assert got["v"].to_pylist() == got["v_right"].to_pylist() == [0, 1, 2, 3]
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -197,16 +196,31 @@ impl PyPreparedBuild {
         })
     }
 
+    /// The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.to_table(py)?.call_method1(intern!(py, "__arrow_c_stream__"), (requested_schema,))
+    }
+
+    /// The schema of the build rows, by the Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.schema(py)?.call_method0(intern!(py, "__arrow_c_schema__"))
+    }
+
     /// The row of one key as a dict of Python values, `default` where the key is absent.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-    ///     type cannot hold is absent.
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
+    ///     cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
     /// keep: "first" or "last" row of a key, where some key has several.
     /// asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
     ///     one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
     ///     takes None as key.
     ///
-    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    /// Raises PlanError for a build that repeats keys without `keep`.
     ///
     /// >>> import prejoin, pyarrow as pa
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
@@ -236,7 +250,7 @@ impl PyPreparedBuild {
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
             let row = lookup::get(key, &self.build, &self.lookups, Keep::All, None)?;
-            row.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
+            row.ok_or_else(|| lookup::key_error(&self.build, key))
         })
     }
 
@@ -287,8 +301,8 @@ impl PyPreparedBuild {
 
     /// The value of one column for each key, in order; null, or the default, where the key is absent.
     ///
-    /// A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-    /// where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    /// A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
+    /// own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
     ///
     /// keys: as for `lookup`.
     /// column: the name of a build column.
@@ -323,12 +337,16 @@ impl PyPreparedBuild {
         })
     }
 
-    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    /// Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::contains(keys, &self.build, &self.lookups))
     }
 
-    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    /// The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     ///
     /// Their sum is the exact number of rows of an inner join, before anything of it is made.
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -362,7 +380,7 @@ impl PyPreparedBuild {
     /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
     /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
     #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                        limit=None, batch_size=None, validate=None))]
+                        limit=None, batch_size=None, validate=None, dtype_backend=None))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn join<'py>(
         slf: &Bound<'py, Self>,
@@ -376,6 +394,7 @@ impl PyPreparedBuild {
         limit: Option<&Bound<'py, PyAny>>,
         batch_size: Option<&Bound<'py, PyAny>>,
         validate: Option<&str>,
+        dtype_backend: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let options = PyDict::new(py);
@@ -386,6 +405,7 @@ impl PyPreparedBuild {
         options.set_item(intern!(py, "limit"), limit)?;
         options.set_item(intern!(py, "batch_size"), batch_size)?;
         options.set_item(intern!(py, "validate"), validate)?;
+        options.set_item(intern!(py, "dtype_backend"), dtype_backend)?;
         // By its name: the function is made of builds, as this class is not of joins.
         let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
         join.call((probe, slf, on, how), Some(&options))

@@ -23,6 +23,7 @@ use crate::python::few_batches::few_batches;
 use crate::python::interchange::{
     BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, schema_of, type_name,
 };
+use crate::python::kind::RowsKind;
 use crate::python::recent::Recent;
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::BatchStream;
@@ -102,17 +103,19 @@ impl PyStarJoin {
 
     /// Joins `probe` and answers in kind, as `join` does.
     ///
-    /// A batch gives one pyarrow.RecordBatch whatever its size; a table, a frame or a list of batches gives a
-    /// pyarrow.Table; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+    /// A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
+    /// frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
     ///
     /// Args:
     ///     probe: Any rows.
+    ///     dtype_backend: Types of a pandas.DataFrame, as of `join`.
     ///
     /// Raises:
     ///     PlanError: For columns that are not there or not unique, and key types that differ.
     ///     ExecutionError: For rows that `validate` refuses, and conditions that fail.
-    fn __call__<'py>(&self, probe: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| self.join(probe))
+    #[pyo3(signature = (probe, *, dtype_backend=None))]
+    fn __call__<'py>(&self, probe: &Bound<'py, PyAny>, dtype_backend: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        guarded(|| self.join(probe, dtype_backend))
     }
 
     /// The pyarrow.Schema of the output over a probe side of this schema, without any rows.
@@ -222,8 +225,13 @@ impl PyStarJoin {
 
 impl PyStarJoin {
     /// [`__call__`](Self::__call__) within a guarded call.
-    pub(crate) fn join<'py>(&self, probe: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn join<'py>(
+        &self,
+        probe: &Bound<'py, PyAny>,
+        dtype_backend: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = probe.py();
+        let kind = RowsKind::of(probe, dtype_backend)?;
         match Form::of(probe)? {
             Form::Batch => {
                 let batch = c_batch(probe)?;
@@ -231,7 +239,7 @@ impl PyStarJoin {
                 let batch = batch.import(planned.columns.as_deref(), None)?;
                 let rows = batch.num_rows().saturating_mul(self.legs.len());
                 let joined = detach_if_long(py, rows, || planned.plan.run_once_read(batch, interruptible()))?;
-                planned.schema.batch(py, &joined)
+                kind.give(planned.schema.batch(py, &joined)?, || planned.plan.probe_columns())
             }
             form => {
                 let mut rows = source::open(probe, None)?;
@@ -257,7 +265,7 @@ impl PyStarJoin {
                 }
                 let rows = batches.iter().map(RecordBatch::num_rows).sum();
                 let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
-                schema.table(py, &chunks?)
+                kind.give(schema.table(py, &chunks?)?, || planned.plan.probe_columns())
             }
         }
     }
