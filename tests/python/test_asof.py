@@ -300,11 +300,16 @@ def test_output_options_are_those_of_join() -> None:
     twice = prejoin.join_asof(probe.rename_columns(["symbol", "at"]), prepared, on={"symbol": "s"}, suffix="_q")
     assert twice.column_names == ["symbol", "at", "at_q", "bid"]
     frame = pl.DataFrame({"s": ["b"], "at": [3]})
-    assert prejoin.join_asof(frame, prepared).to_pydict() == {"s": ["b"], "at": [3], "at_right": [2], "bid": [7]}
+    assert prejoin.join_asof(frame, prepared).to_dict(as_series=False) == {
+        "s": ["b"],
+        "at": [3],
+        "at_right": [2],
+        "bid": [7],
+    }
     # Rows that are prepared for this call.
     rows = pa.table({"s": ["a", "b"], "at": [5, 2], "bid": [11, 7]})
-    assert prejoin.join_asof(frame, rows, on="s", asof="at")["bid"].to_pylist() == [7]
-    assert prejoin.join_asof(frame, rows, on=[], asof="at", tolerance=1)["bid"].to_pylist() == [7]
+    assert prejoin.join_asof(frame, rows, on="s", asof="at")["bid"].to_list() == [7]
+    assert prejoin.join_asof(frame, rows, on=[], asof="at", tolerance=1)["bid"].to_list() == [7]
     with pytest.raises(prejoin.PlanError, match="asof="):
         prejoin.join_asof(frame, rows, on="s")
 
