@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, final, overload
 
 import pyarrow as pa
 from typing_extensions import Self
@@ -25,6 +25,8 @@ from prejoin.typing import (
     Saved,
     Select,
     Statistics,
+    Strategy,
+    Tolerance,
     Validate,
 )
 
@@ -150,8 +152,12 @@ class PreparedBuild:
         """True where no key that a probe can match stands in two rows."""
 
     @property
+    def order_by(self) -> str | None:
+        """Name of the column that the rows of each key are ordered by; None for build order."""
+
+    @property
     def index_kind(self) -> str:
-        """Which index was made: "dense", "hashed", "bytes" or "rows"."""
+        """Which index was made: "dense", "hashed", "bytes" or "rows"; "single" without key columns."""
 
     @property
     def reserved_bytes(self) -> int:
@@ -216,12 +222,25 @@ class PreparedBuild:
         """The schema of the build rows, by the Arrow PyCapsule interface."""
 
     @overload
-    def get(self, key: Any, default: None = None, *, keep: Keep = "all") -> dict[str, Any] | None:
+    def get(
+        self,
+        key: Any,
+        default: None = None,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | None:
         """The row of one key as a dict of Python values, `default` where the key is absent.
 
         key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
             cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
         keep: "first" or "last" row of a key, where some key has several.
+        asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
+            one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
+            takes None as key.
 
         Raises PlanError for a build that repeats keys without `keep`.
 
@@ -232,7 +251,17 @@ class PreparedBuild:
         """
 
     @overload
-    def get(self, key: Any, default: _T, *, keep: Keep = "all") -> dict[str, Any] | _T: ...
+    def get(
+        self,
+        key: Any,
+        default: _T,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | _T: ...
     def __getitem__(self, key: Any, /) -> dict[str, Any]:
         """The row of one key as a dict, as of `get`; KeyError where the key is absent."""
 
@@ -241,11 +270,15 @@ class PreparedBuild:
 
     def lookup(
         self,
-        keys: Keys,
+        keys: Keys | None,
         columns: Sequence[str] | None = None,
         *,
         default: Any = None,
         keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> pa.RecordBatch:
         """One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
 
@@ -256,6 +289,9 @@ class PreparedBuild:
         default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
             that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
+        asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
+            as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
+            `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
 
         Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
         for a build that repeats keys without `keep`.
@@ -266,7 +302,18 @@ class PreparedBuild:
         [{'name': 'bob'}, {'name': None}]
         """
 
-    def map(self, keys: Keys, column: str, default: Any = None, *, keep: Keep = "all") -> Any:
+    def map(
+        self,
+        keys: Keys | None,
+        column: str,
+        default: Any = None,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> Any:
         """The value of one column for each key, in order; null, or the default, where the key is absent.
 
         A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
@@ -276,6 +323,7 @@ class PreparedBuild:
         column: the name of a build column.
         default: what stands where the key is absent. A null of a key that is in the build stays null.
         keep: "first" or "last" row of a key, where some key has several.
+        asof, strategy, tolerance, allow_exact_matches: as for `lookup`.
 
         Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
         hold exactly, and for a build that repeats keys without `keep`.
@@ -405,6 +453,11 @@ class Leg:
             all columns that come out. It is of the column's type. A later leg looks it up as any value.
         validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
             share a key of the build, "1:1" for both.
+        asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of
+            `on` or {column: order column}; this makes the leg an as-of join.
+        strategy: "backward", "forward" or "nearest", as for `join_asof`.
+        tolerance: Largest distance of the row that `asof` chooses.
+        allow_exact_matches: Whether `asof` takes rows at the value itself.
 
     Raises:
         PlanError: For a `how` or `validate` other than these, keys that the build does not have, a build that
@@ -431,6 +484,10 @@ class Leg:
         select: Select | None = None,
         default: Any = None,
         validate: Validate | None = None,
+        asof: str | Mapping[str, str] | None = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> Self: ...
     @property
     def build(self) -> PreparedBuild:
@@ -467,6 +524,22 @@ class Leg:
     @property
     def validate(self) -> str:
         """How many rows of each side may share a key."""
+
+    @property
+    def asof(self) -> str | dict[str, str] | None:
+        """The values that are searched for in the build's order, as they were given; None where keys alone decide."""
+
+    @property
+    def strategy(self) -> str:
+        """Which row an as-of join takes."""
+
+    @property
+    def tolerance(self) -> Tolerance | None:
+        """Largest distance of a match of an as-of join, as it was given."""
+
+    @property
+    def allow_exact_matches(self) -> bool:
+        """Whether an as-of join takes rows at the value itself."""
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
@@ -1008,6 +1081,7 @@ def prepare(
     schema: ArrowSchemaExportable | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     keep: Keep = "all",
+    order_by: str | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
@@ -1016,6 +1090,9 @@ def prepare(
     schema: needed for an iterator that may be empty; else checked against the source's own.
     null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+    order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
+        times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
+        come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
     pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 
     An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -1140,6 +1217,76 @@ def join_schema(
         >>> events = pa.schema({"user": pa.int64()})
         >>> prejoin.join_schema(events, users, on={"user": "id"}, how="left", prefix="user_").names
         ['user', 'user_name']
+
+    """
+
+def join_asof(
+    probe: Rows,
+    build: PreparedBuild | Rows,
+    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    *,
+    asof: str | Mapping[str, str] | None = None,
+    strategy: Strategy = "backward",
+    tolerance: Tolerance | None = None,
+    allow_exact_matches: bool = True,
+    how: LegHow = "left",
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
+    **others: NoReturn,
+) -> Any:
+    """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
+
+    Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
+    calls.
+
+    Args:
+        probe: Rows, as for `join`.
+        build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on`
+            and `asof`; `on=[]` where there are no keys).
+        on: Key columns, which are equal in a match, as for `join`.
+        asof: The values that are compared: a column name that both sides have, or {probe name: build name}; by default
+            the name of the build's order column. The types compare as those of keys do: integers, decimals and
+            timestamps by value over widths, scales and units.
+        strategy: "backward" takes the last build row at or before the probe's value, of equal ones the last; "forward"
+            the first row at or after it, of equal ones the first; "nearest" the nearer one of both, at the same
+            distance the one of backward. Texts have no nearest.
+        tolerance: Largest distance of a match: a number for numbers, a timedelta for dates and times; None is any.
+        allow_exact_matches: Whether a build row at the probe's value itself counts.
+        how: "left" keeps probe rows without a match, beside nulls; "inner", "semi", "anti" and "mark" as for `join`.
+        where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of
+            the key are not tried then.
+        select: Output columns, as for `join`.
+        prefix: Put before the name of each build column.
+        suffix: Appended to the names of build columns that the probe side has too, the order column among them.
+        default: What probe rows without a match have instead of null, as for `join`.
+        limit: Largest number of output rows.
+        batch_size: Largest number of rows of a batch of a lazy result (8192).
+        dtype_backend: Types of a pandas.DataFrame, as of `join`.
+        **others: None; those of other libraries are refused with their name here.
+
+    Build rows whose order value is null or NaN match nothing, nor do probe rows.
+
+    Returns:
+        The probe's columns, then the build's without its keys, in the kind of `probe`, as for `join`.
+
+    Raises:
+        PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
+            fit them, and names that clash after the suffix.
+        TypeError: For what gives no rows, and for arguments of other libraries.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> quotes = pa.table({"symbol": ["A", "A", "B"], "ts": [1, 5, 2], "bid": [10.0, 10.5, 7.0]})
+        >>> quotes = prejoin.prepare(quotes, on="symbol", order_by="ts")
+        >>> trades = pa.record_batch({"symbol": ["A", "B", "A"], "ts": [6, 1, 4]})
+        >>> prejoin.join_asof(trades, quotes).to_pydict()
+        {'symbol': ['A', 'B', 'A'], 'ts': [6, 1, 4], 'ts_right': [5, None, 1], 'bid': [10.5, None, 10.0]}
 
     """
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from prejoin._core import Expr, Leg, PreparedBuild, SharedBuild, Source
 
 __all__ = [
@@ -37,9 +40,11 @@ __all__ = [
     "SavedBytes",
     "Select",
     "Statistics",
+    "Strategy",
     "SupportsCollectBatches",
     "SupportsScanner",
     "SupportsToReader",
+    "Tolerance",
     "Validate",
 ]
 
@@ -94,6 +99,12 @@ Keep: TypeAlias = Literal["all", "first", "last"]
 
 Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
 """How many rows of each side may share a key, the probe side first."""
+
+Strategy: TypeAlias = Literal["backward", "forward", "nearest"]
+"""Which row an as-of join takes."""
+
+Tolerance: TypeAlias = Union[int, float, Decimal, datetime.timedelta, "np.timedelta64"]
+"""Largest distance of a row that an as-of join takes."""
 
 Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
 """Output columns: names, or mappings {new name: name}, or both in a list."""

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
+use super::as_of::AsOf;
 use super::defaults::check_join_defaults;
 use super::join_type::JoinType;
 use super::names::{Chosen, Names, settle};
@@ -27,7 +28,9 @@ pub struct JoinOptions {
     pub on: Option<Vec<(String, String)>>,
     /// Which rows come out.
     pub join_type: JoinType,
-    /// Residual predicate on candidate pairs.
+    /// Makes it an as-of join: of the build rows of a key, the one that a value of the probe row chooses.
+    pub as_of: Option<AsOf>,
+    /// Residual predicate on candidate pairs; of an as-of join on the pairs that it chose.
     pub filter: Option<Expr>,
     /// Output columns in order, as (new name, column); a column without a new name keeps its own, `None` is all columns. A
     /// column is named as in the output of all columns, or as `probe.x` or `build.y`; `probe.*` and `build.*` are the
@@ -54,6 +57,7 @@ impl Default for JoinOptions {
         Self {
             on: None,
             join_type: JoinType::default(),
+            as_of: None,
             filter: None,
             select: None,
             prefix: String::new(),
@@ -75,6 +79,11 @@ pub(crate) fn plan_by_name(
 ) -> Result<(JoinSpec, Option<Vec<usize>>)> {
     let (schema, join_type) = (build.schema(), options.join_type);
     let pairs = key_pairs(build, options.on.as_deref(), probe)?;
+    let searched = |as_of: &AsOf| Ok::<_, Error>((as_of.column(build, probe)?, as_of.clone()));
+    let mut as_of = options.as_of.as_ref().map(searched).transpose()?;
+    if as_of.is_some() {
+        check_as_of(options)?;
+    }
     // Each key of the build is looked up by the first probe column that is joined with it, and equal to the others.
     let mut also = pairs.clone();
     let mut on: Vec<(usize, usize)> = Vec::with_capacity(build.keys().len());
@@ -93,7 +102,8 @@ pub(crate) fn plan_by_name(
     }
 
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
-    let read = columns_read(options, &pairs, &projection, schema, probe)?;
+    let searched = as_of.as_ref().map(|(column, _)| *column);
+    let read = columns_read(options, (&pairs, searched), &projection, schema, probe)?;
     let all_read = read.len() == probes;
     if !all_read {
         let place = |column: usize| read.partition_point(|&other| other < column);
@@ -101,6 +111,7 @@ pub(crate) fn plan_by_name(
             *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
         }
         on.iter_mut().chain(&mut also).for_each(|(_, column)| *column = place(*column));
+        as_of.iter_mut().for_each(|(column, _)| *column = place(*column));
     }
     let probe = if all_read { probe.clone() } else { probe.project(&read)?.into() };
     let spec = JoinSpec {
@@ -114,10 +125,27 @@ pub(crate) fn plan_by_name(
         coalesce: coalesce && join_type.extends_build(),
         names: Some(out),
         also,
+        as_of,
         defaults: options.defaults.clone(),
         ..JoinSpec::new(schema.clone(), probe)
     };
     Ok((spec, (!all_read).then_some(read)))
+}
+
+/// Refuses what an as-of join, which gives at most one row for each probe row as it comes, does not have.
+fn check_as_of(options: &JoinOptions) -> Result<()> {
+    let how = options.join_type;
+    if how.is_build_driven() {
+        return plan_err!(
+            "an as-of join gives no rows of the build that no probe row chose; how={:?} is not possible, the kinds are \
+             inner, left, semi, anti, mark",
+            how.how()
+        );
+    }
+    match options.validate {
+        Validate::ManyToMany | Validate::ManyToOne => Ok(()),
+        validate => plan_err!("validate={validate} is not checked by an as-of join, whose probe rows share build rows"),
+    }
 }
 
 /// Whether each key is given once.
@@ -180,10 +208,10 @@ fn names_of(options: &JoinOptions) -> Names<'_> {
     Names { table: "build", prefix: &options.prefix, suffix: &options.suffix }
 }
 
-/// The probe columns that are keys, tested by the predicate or given.
+/// The probe columns that are keys, searched for, tested by the predicate or given.
 fn columns_read(
     options: &JoinOptions,
-    pairs: &[(usize, usize)],
+    (pairs, searched): (&[(usize, usize)], Option<usize>),
     projection: &[usize],
     build: &SchemaRef,
     probe: &SchemaRef,
@@ -195,7 +223,8 @@ fn columns_read(
     let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
     // A position in the predicate counts all columns.
     let all = 0..if options.filter.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
-    let read: BTreeSet<usize> = pairs.iter().map(|&(_, p)| p).chain(tested).chain(given).chain(all).collect();
+    let read: BTreeSet<usize> =
+        pairs.iter().map(|&(_, p)| p).chain(searched).chain(tested).chain(given).chain(all).collect();
     Ok(read.into_iter().collect())
 }
 

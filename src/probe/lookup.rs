@@ -14,7 +14,7 @@ use crate::cancel::{Cancel, POLL_ROWS};
 use crate::columns::{Selection, check_defaults, gather_or, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
-use crate::join::{JoinType, extended, repeated_key};
+use crate::join::{AsOf, JoinType, extended, repeated_key};
 use crate::memory::Pool;
 use crate::prepare::{Keep, PreparedBuild, lease_column};
 
@@ -315,9 +315,30 @@ impl Lookup {
         cancel: &Cancel,
     ) -> Result<RecordBatch> {
         check_defaults(&self.schema, defaults)?;
-        let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
+        self.at(&self.build.raw_rows_of(keys, keep, hits, cancel)?, defaults, cancel)
+    }
+
+    /// One row per key, in order: the build row that `as_of` chooses among those of the key for the value of `values` beside
+    /// it, or nulls where there is none; `defaults` as of [`rows_or`](Self::rows_or).
+    ///
+    /// # Errors
+    /// As of [`rows_or`](Self::rows_or) and [`PreparedBuild::rows_as_of`].
+    pub fn rows_as_of(
+        &self,
+        (keys, values): (&Keys, &ArrayRef),
+        as_of: &AsOf,
+        defaults: &[Option<ArrayRef>],
+        hits: &mut Hits,
+        cancel: &Cancel,
+    ) -> Result<RecordBatch> {
+        check_defaults(&self.schema, defaults)?;
+        self.at(&self.build.raw_rows_as_of((keys, values), as_of, hits, cancel)?, defaults, cancel)
+    }
+
+    /// The columns at `rows` of the build, which may be [`NONE`].
+    fn at(&self, rows: &[u32], defaults: &[Option<ArrayRef>], cancel: &Cancel) -> Result<RecordBatch> {
         check_batch_size(&self.schema, rows.len())?;
-        let selection = Selection::try_new(&rows, self.build.num_rows())?;
+        let selection = Selection::try_new(rows, self.build.num_rows())?;
         let column = |(i, field): (usize, &FieldRef)| {
             let default = defaults.get(i).and_then(Option::as_ref);
             let gathered = gather_or(&self.columns[i], selection, default, cancel);
@@ -343,7 +364,7 @@ impl Entries {
 }
 
 /// Which of `rows` exist, as validity; `None` where all do.
-fn found(rows: &[u32]) -> Option<NullBuffer> {
+pub(super) fn found(rows: &[u32]) -> Option<NullBuffer> {
     let any_none = rows.contains(&NONE);
     any_none.then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE)))
 }

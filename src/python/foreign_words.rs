@@ -26,12 +26,15 @@ impl Callee {
 
     fn parameters(self) -> &'static str {
         match self {
-            Callee::Prepare => "source, on, schema, null_equal, keep, pool, config",
+            Callee::Prepare => "source, on, schema, null_equal, keep, order_by, pool, config",
             Callee::Join => {
                 "probe, build, on, how, where, select, prefix, suffix, default, coalesce, limit, batch_size, validate, \
                  dtype_backend"
             }
-            Callee::Leg => "build, on, how, where, prefix, suffix, select, default, validate",
+            Callee::Leg => {
+                "build, on, how, where, prefix, suffix, select, default, validate, asof, strategy, tolerance, \
+                 allow_exact_matches"
+            }
             Callee::StarJoin => "legs, select, limit, batch_size",
         }
     }

@@ -24,7 +24,7 @@ use super::kind::RowsKind;
 use super::map::join_defaults;
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
-use crate::join::JoinOptions;
+use crate::join::{AsOf, JoinOptions};
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
 use crate::python::few_batches::few_batches;
@@ -101,7 +101,6 @@ pub(super) fn join<'py>(
     unknown: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     guarded(|| {
-        let py = probe.py();
         refuse_unknown(Callee::Join, unknown)?;
         if is_star(build)? {
             let for_one = [
@@ -121,9 +120,10 @@ pub(super) fn join<'py>(
             }
             return PyStarJoin::new(build, select, limit, batch_size, None)?.join(probe, dtype_backend);
         }
-        let mut options = JoinOptions {
+        let options = JoinOptions {
             on: on.map(pairs).transpose()?,
             join_type: join_type(how)?,
+            as_of: None,
             filter: predicate(r#where)?,
             select: select.map(selection).transpose()?,
             prefix: prefix.to_owned(),
@@ -134,56 +134,68 @@ pub(super) fn join<'py>(
             validate: validate_of(validate)?,
         };
         let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
-        if probe.cast::<PyPreparedBuild>().is_ok() {
-            return Err(type_error(format!(
-                "the first argument is the probe side and the second the build side; a PreparedBuild was given first, \
-                 and {} second: call prejoin.join(rows, build)",
-                type_name(build)
-            )));
-        }
-        let kind = RowsKind::of(probe, dtype_backend)?;
-        let prepared = match build.cast::<PyPreparedBuild>() {
-            Ok(prepared) => prepared.clone(),
-            Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
-        };
-        let prepared = prepared.get();
-        match Form::of(probe)? {
-            Form::Batch => {
-                let batch = c_batch(probe)?;
-                let attached = attach(py, prepared, &options, default, batch.schema())?;
-                let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
-                let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
-                let joined = detach_if_long(py, work, run)?;
-                kind.give(attached.schema.batch(py, &joined)?, || attached.probe_columns())
-            }
-            form => {
-                let mut run = run_options(Some(batch_size), None, None)?;
-                if form == Form::Table {
-                    // Pieces are put together at the end: the fewer there are, the less is copied twice.
-                    run.batch_size = PIECE_ROWS;
-                }
-                let mut rows = source::open(probe, None)?;
-                let attached = attach(py, prepared, &options, default, rows.schema())?;
-                if let Some(columns) = &attached.columns {
-                    rows.select(Arc::clone(columns));
-                }
-                let probe = once(attached.join.probe_source().schema().clone(), rows);
-                let join = attached.join.to_builder().probe(probe).build()?;
-                let schema = PySchema::new(py, join.schema()?)?;
-                let mut joined = Execution::new(join, None, run)?;
-                if form == Form::Reader {
-                    return reader(py, schema, Box::new(joined));
-                }
-                let mut batches = Vec::new();
-                while let Some(batch) = joined.next_batch(py)? {
-                    batches.push(batch);
-                }
-                let rows = batches.iter().map(RecordBatch::num_rows).sum();
-                let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
-                kind.give(schema.table(py, &chunks?)?, || attached.probe_columns())
-            }
-        }
+        join_with(probe, build, options, default, (batch_size, dtype_backend))
     })
+}
+
+/// Joins `probe` to `build`, which are what Python gave. Output batches of a lazy result have at most `batch_size` rows.
+pub(super) fn join_with<'py>(
+    probe: &Bound<'py, PyAny>,
+    build: &Bound<'py, PyAny>,
+    mut options: JoinOptions,
+    default: Option<&Bound<'py, PyAny>>,
+    (batch_size, dtype_backend): (usize, Option<&str>),
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = probe.py();
+    if probe.cast::<PyPreparedBuild>().is_ok() {
+        return Err(type_error(format!(
+            "the first argument is the probe side and the second the build side; a PreparedBuild was given first, \
+                 and {} second: call prejoin.join(rows, build)",
+            type_name(build)
+        )));
+    }
+    let kind = RowsKind::of(probe, dtype_backend)?;
+    let prepared = match build.cast::<PyPreparedBuild>() {
+        Ok(prepared) => prepared.clone(),
+        Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
+    };
+    let prepared = prepared.get();
+    match Form::of(probe)? {
+        Form::Batch => {
+            let batch = c_batch(probe)?;
+            let attached = attach(py, prepared, &options, default, batch.schema())?;
+            let work = batch.num_rows().max(batch.work(attached.columns.as_deref()));
+            let run = || attached.run(batch.import(attached.columns.as_deref(), None)?);
+            let joined = detach_if_long(py, work, run)?;
+            kind.give(attached.schema.batch(py, &joined)?, || attached.probe_columns())
+        }
+        form => {
+            let mut run = run_options(Some(batch_size), None, None)?;
+            if form == Form::Table {
+                // Pieces are put together at the end: the fewer there are, the less is copied twice.
+                run.batch_size = PIECE_ROWS;
+            }
+            let mut rows = source::open(probe, None)?;
+            let attached = attach(py, prepared, &options, default, rows.schema())?;
+            if let Some(columns) = &attached.columns {
+                rows.select(Arc::clone(columns));
+            }
+            let probe = once(attached.join.probe_source().schema().clone(), rows);
+            let join = attached.join.to_builder().probe(probe).build()?;
+            let schema = PySchema::new(py, join.schema()?)?;
+            let mut joined = Execution::new(join, None, run)?;
+            if form == Form::Reader {
+                return reader(py, schema, Box::new(joined));
+            }
+            let mut batches = Vec::new();
+            while let Some(batch) = joined.next_batch(py)? {
+                batches.push(batch);
+            }
+            let rows = batches.iter().map(RecordBatch::num_rows).sum();
+            let chunks = detach_if_long(py, rows, || few_batches(schema.arrow(), batches, &interruptible()));
+            kind.give(schema.table(py, &chunks?)?, || attached.probe_columns())
+        }
+    }
 }
 
 /// Prepares an unprepared second argument for this call.
@@ -204,7 +216,19 @@ fn prepare_for(py: Python<'_>, build: &Bound<'_, PyAny>, options: &mut JoinOptio
             keys.push(build);
         }
     }
-    let spec = BuildSpec::by_name(source.schema().clone(), &keys, NullEquality::NullEqualsNothing)?;
+    let schema = source.schema().clone();
+    let spec = match &options.as_of {
+        None => BuildSpec::by_name(schema, &keys, NullEquality::NullEqualsNothing)?,
+        Some(AsOf { build, probe, .. }) => {
+            let Some(order) = build.as_ref().or(probe.as_ref()) else {
+                return Err(plan(
+                    "rows that are prepared for this call need asof=, the column that they are searched in",
+                ));
+            };
+            let nulls = vec![NullEquality::NullEqualsNothing; keys.len()];
+            BuildSpec::ordered_by_name(schema, &keys, nulls, order)?
+        }
+    };
     let pool = PyMemoryPool::resolve(None);
     let collector = Collector::new(spec, &pool, PrepareOptions::default(), interruptible());
     Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))

@@ -6,6 +6,7 @@
 //! [`interchange`] only.
 
 mod arguments;
+mod as_of;
 mod attached;
 mod classes;
 mod errors;
@@ -14,6 +15,7 @@ mod few_batches;
 mod foreign_words;
 mod interchange;
 mod join;
+mod join_asof;
 mod join_schema;
 mod kind;
 mod lookup;
@@ -56,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(classes::saved::reopen, module)?)?;
     module.add_function(wrap_pyfunction!(classes::saved::attach, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(join_asof::join_asof, module)?)?;
     module.add_function(wrap_pyfunction!(join_schema::join_schema, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::lit, module)?)?;

@@ -7,6 +7,7 @@ use arrow_array::ArrayRef;
 use crate::error::{Result, plan_err};
 use crate::expr::Expr;
 use crate::join::JoinType;
+use crate::join::as_of::AsOf;
 use crate::join::defaults::check_join_defaults;
 use crate::join::names::Names;
 use crate::join::validate::Validate;
@@ -35,6 +36,8 @@ pub struct Leg {
     pub defaults: Vec<Option<ArrayRef>>,
     /// How many rows of each side may share a key.
     pub validate: Validate,
+    /// Makes it an as-of join; its probe column is any at hand.
+    pub as_of: Option<AsOf>,
 }
 
 /// What a key of a leg's build is looked up by.
@@ -71,6 +74,7 @@ impl Leg {
             select: None,
             defaults: Vec::new(),
             validate: Validate::default(),
+            as_of: None,
         }
     }
 
@@ -88,7 +92,12 @@ impl Leg {
         }
         check_join_defaults(self.build.schema(), self.join_type, &self.defaults)?;
         self.key_columns()?;
-        self.validate.check_build(&self.build)
+        let Some(as_of) = &self.as_of else { return self.validate.check_build(&self.build) };
+        as_of.order_column(&self.build)?;
+        match self.validate {
+            Validate::ManyToMany | Validate::ManyToOne => Ok(()),
+            validate => plan_err!("validate={validate} is not checked by an as-of join, whose rows share build rows"),
+        }
     }
 
     fn key_names(&self) -> Vec<&str> {

@@ -52,6 +52,15 @@ pub(super) fn leg_layout(at_hand: &AtHand<'_>, i: usize) -> Result<LegLayout> {
             false => further.push((place, position)),
         }
     }
+    let as_of = match &leg.as_of {
+        None => None,
+        Some(as_of) => {
+            let order = as_of.order_column(&leg.build)?;
+            let known = at_hand.get(as_of.probe.as_ref().unwrap_or(order.name()), "asof")?;
+            as_of.choice(order, &known.field)?;
+            Some(read(known)?)
+        }
+    };
     let (build_columns, probe_columns) = (Positions::new(build, BUILD), Positions::new(at_hand.probe, PROBE));
     let find = &mut |column: &ColumnRef| -> Result<(Side, usize, DataType)> {
         let of_build = |at: usize| Ok((Side::Build, at, build.field(at).data_type().clone()));
@@ -106,5 +115,5 @@ pub(super) fn leg_layout(at_hand: &AtHand<'_>, i: usize) -> Result<LegLayout> {
         Ok((Side::Probe, read(known)?, known.field.data_type().clone()))
     };
     let predicate = leg.filter.as_ref().map(|filter| filter.bind_with(find)).transpose()?;
-    Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, further, predicate })
+    Ok(LegLayout { reads, schema: Arc::new(Schema::new(fields)), keys, further, as_of, predicate })
 }

@@ -90,6 +90,8 @@ pub(crate) struct LegLayout {
     pub(crate) keys: Vec<usize>,
     /// Further columns that a key must equal, as (place of the key, position among the columns read).
     pub(crate) further: Vec<(usize, usize)>,
+    /// Position among the columns read of the one that an as-of join searches for.
+    pub(crate) as_of: Option<usize>,
     /// Its probe columns are positions among the columns read.
     pub(crate) predicate: Option<Predicate>,
 }

@@ -11,6 +11,7 @@ use crate::expr::Side;
 use crate::join::{Cell, Leg, LegLayout, Output, StarJoin};
 use crate::memory::Pool;
 use crate::prepare::LeasedColumns;
+use crate::probe::as_of::AsOfReader;
 use crate::probe::key_reader::KeyReader;
 use crate::probe::metrics::JoinMetrics;
 use crate::probe::plan::ProbePlan;
@@ -229,7 +230,8 @@ impl StarPlan {
 
 /// A leg as a join by itself, whose probe side is the columns that the leg reads. `columns` of its build are read by others.
 fn leg_plan(leg: &Leg, layout: LegLayout, columns: Vec<usize>, pool: &Arc<dyn Pool>) -> Result<ProbePlan> {
-    let LegLayout { schema: probe_schema, keys: probe_keys, further, predicate, .. } = layout;
+    let LegLayout { schema: probe_schema, keys: probe_keys, further, as_of, predicate, .. } = layout;
+    let as_of = as_of.zip(leg.as_of.as_ref());
     let build = Arc::clone(&leg.build);
     let tested = predicate.iter().flat_map(|predicate| predicate.columns());
     let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
@@ -237,6 +239,7 @@ fn leg_plan(leg: &Leg, layout: LegLayout, columns: Vec<usize>, pool: &Arc<dyn Po
         build_columns: LeasedColumns::try_new(&build, columns.into_iter().chain(tested))?,
         key_reader: KeyReader::try_new(&build, &probe_keys, &probe_schema)?,
         further_keys: KeyReader::further(&build, &probe_keys, &further, &probe_schema)?,
+        as_of: as_of.map(|(column, as_of)| AsOfReader::try_new(&build, as_of, column, &probe_schema)).transpose()?,
         build,
         probe_schema,
         probe_keys,

@@ -7,8 +7,10 @@ use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use super::expr::{PyExpr, condition_of_tables};
 use super::prepared::PyPreparedBuild;
 use super::saved::PySharedBuild;
+use crate::index::Strategy;
 use crate::join::{JoinType, Leg, LegKey, Validate};
 use crate::python::arguments::{join_type, pairs, selection, validate_of};
+use crate::python::as_of::of_leg;
 use crate::python::errors::{guarded, type_error};
 use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::type_name;
@@ -35,6 +37,11 @@ use crate::python::map::join_defaults;
 ///         all columns that come out. It is of the column's type. A later leg looks it up as any value.
 ///     validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
 ///         share a key of the build, "1:1" for both.
+///     asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of
+///         `on` or {column: order column}; this makes the leg an as-of join.
+///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
+///     tolerance: Largest distance of the row that `asof` chooses.
+///     allow_exact_matches: Whether `asof` takes rows at the value itself.
 ///
 /// Raises:
 ///     PlanError: For a `how` or `validate` other than these, keys that the build does not have, a build that
@@ -54,6 +61,8 @@ pub(crate) struct PyLeg {
     on: Option<Py<PyAny>>,
     select: Option<Py<PyAny>>,
     default: Option<Py<PyAny>>,
+    asof: Option<Py<PyAny>>,
+    tolerance: Option<Py<PyAny>>,
     leg: Leg,
 }
 
@@ -61,9 +70,11 @@ pub(crate) struct PyLeg {
 impl PyLeg {
     #[new]
     #[pyo3(signature = (build, on=None, how="inner", *, r#where=None, prefix="", suffix="_right", select=None,
-                        default=None, validate=None, **unknown),
+                        default=None, validate=None, asof=None, strategy="backward", tolerance=None,
+                        allow_exact_matches=true, **unknown),
            text_signature = "(build, on=None, how='inner', *, where=None, prefix='', suffix='_right', select=None, \
-                             default=None, validate=None)")]
+                             default=None, validate=None, asof=None, strategy='backward', tolerance=None, \
+                             allow_exact_matches=True)")]
     #[allow(clippy::too_many_arguments)] // the signature of the Python class
     fn new(
         build: &Bound<'_, PyAny>,
@@ -75,6 +86,10 @@ impl PyLeg {
         select: Option<&Bound<'_, PyAny>>,
         default: Option<&Bound<'_, PyAny>>,
         validate: Option<&str>,
+        asof: Option<&Bound<'_, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'_, PyAny>>,
+        allow_exact_matches: bool,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         guarded(|| {
@@ -107,11 +122,14 @@ impl PyLeg {
                 select: select_names,
                 defaults,
                 validate: validate_of(validate)?,
+                as_of: of_leg(asof, strategy, tolerance, allow_exact_matches)?,
             };
             leg.check()?;
             let (on, select) = (on.map(own).transpose()?, select.map(own).transpose()?);
             let default = default.map(own_value).transpose()?;
-            Ok(Self { given: build.clone().unbind(), build: prepared.unbind(), on, select, default, leg })
+            let (asof, tolerance) = (asof.map(own).transpose()?, tolerance.map(|given| given.clone().unbind()));
+            let (given, build) = (build.clone().unbind(), prepared.unbind());
+            Ok(Self { given, build, on, select, default, asof, tolerance, leg })
         })
     }
 
@@ -169,6 +187,30 @@ impl PyLeg {
         self.leg.validate.to_string()
     }
 
+    /// The values that are searched for in the build's order, as they were given; None where keys alone decide.
+    #[getter]
+    fn asof<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.asof.as_ref().map(|asof| own(asof.bind(py)).map(|asof| asof.into_bound(py))).transpose()
+    }
+
+    /// Which row an as-of join takes.
+    #[getter]
+    fn strategy(&self) -> String {
+        self.leg.as_of.as_ref().map_or(Strategy::default(), |as_of| as_of.strategy).to_string()
+    }
+
+    /// Largest distance of a match of an as-of join, as it was given.
+    #[getter]
+    fn tolerance(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.tolerance.as_ref().map(|tolerance| tolerance.clone_ref(py))
+    }
+
+    /// Whether an as-of join takes rows at the value itself.
+    #[getter]
+    fn allow_exact_matches(&self) -> bool {
+        self.leg.as_of.as_ref().is_none_or(|as_of| as_of.allow_exact_matches)
+    }
+
     /// Pickles where the build does.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         guarded(|| {
@@ -181,6 +223,10 @@ impl PyLeg {
             options.set_item("select", self.select(py)?)?;
             options.set_item("default", self.default(py)?)?;
             options.set_item("validate", self.validate())?;
+            options.set_item("asof", self.asof(py)?)?;
+            options.set_item("strategy", self.strategy())?;
+            options.set_item("tolerance", self.tolerance(py))?;
+            options.set_item("allow_exact_matches", self.allow_exact_matches())?;
             Ok((PyTuple::new(py, [&self.given])?, options))
         })
     }
@@ -189,6 +235,8 @@ impl PyLeg {
         visit.call(&self.given)?;
         visit.call(&self.build)?;
         visit.call(&self.on)?;
+        visit.call(&self.asof)?;
+        visit.call(&self.tolerance)?;
         visit.call(&self.select)?;
         visit.call(&self.default)
     }
@@ -223,6 +271,18 @@ impl PyLeg {
         if self.leg.validate != Validate::default() {
             parts.push(format!("validate='{}'", self.leg.validate));
         }
+        if let Some(asof) = &self.asof {
+            parts.push(format!("asof={}", asof.bind(py).repr()?));
+        }
+        if self.strategy() != "backward" {
+            parts.push(format!("strategy='{}'", self.strategy()));
+        }
+        if let Some(tolerance) = &self.tolerance {
+            parts.push(format!("tolerance={}", tolerance.bind(py).repr()?));
+        }
+        if !self.allow_exact_matches() {
+            parts.push("allow_exact_matches=False".to_owned());
+        }
         Ok(format!("Leg({})", parts.join(", ")))
     }
 }
@@ -237,8 +297,8 @@ impl PyLeg {
         match object.cast::<Self>() {
             Ok(leg) => Ok(leg.clone()),
             Err(_) => {
-                let leg = Self::new(object, None, "inner", None, "", "_right", None, None, None, None)?;
-                Bound::new(object.py(), leg)
+                let py = object.py();
+                py.get_type::<Self>().call1((object,))?.cast_into::<Self>().map_err(Into::into)
             }
         }
     }
@@ -296,8 +356,14 @@ pub(crate) fn on_text(leg: &Leg) -> String {
         (None, [name]) if *name != key.column => format!("{} = {name}", key.column),
         _ => key.column.clone(),
     };
-    match &leg.on {
+    let keys = match &leg.on {
         None => names.join(", "),
         Some(on) => on.iter().map(text).collect::<Vec<_>>().join(", "),
+    };
+    let as_of = leg.as_of.as_ref().map(|as_of| format!("asof {as_of}"));
+    match as_of {
+        Some(as_of) if keys.is_empty() => as_of,
+        Some(as_of) => format!("on {keys}, {as_of}"),
+        None => format!("on {keys}"),
     }
 }

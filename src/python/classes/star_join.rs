@@ -152,7 +152,7 @@ impl PyStarJoin {
     fn explain(&self) -> String {
         let mut lines = vec![format!("StarJoin: {}", self.options().join(", "))];
         for ((name, leg), [rows_in, rows_out]) in self.star.legs().iter().zip(self.rows.get()) {
-            let mut line = format!("  {name}: {} on {}", leg.join_type.how(), on_text(leg));
+            let mut line = format!("  {name}: {} {}", leg.join_type.how(), on_text(leg));
             if let Some(filter) = &leg.filter {
                 line += &format!(", where {filter}");
             }
@@ -213,7 +213,7 @@ impl PyStarJoin {
     /// Never shows table contents.
     fn __repr__(&self) -> String {
         let leg =
-            |(name, leg): &(String, crate::join::Leg)| format!("{name}: {} on {}", leg.join_type.how(), on_text(leg));
+            |(name, leg): &(String, crate::join::Leg)| format!("{name}: {} {}", leg.join_type.how(), on_text(leg));
         let legs: Vec<String> = self.star.legs().iter().map(leg).collect();
         format!("StarJoin({}; {})", legs.join("; "), self.options().join(", "))
     }
