@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from prejoin._core import Expr, Leg, PreparedBuild, SharedBuild, Source
 
 __all__ = [
@@ -20,8 +23,12 @@ __all__ = [
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
     "Estimate",
+    "HashJoinHow",
+    "How",
+    "Keep",
     "Key",
     "Keys",
+    "LegHow",
     "Legs",
     "Memory",
     "Metrics",
@@ -31,11 +38,76 @@ __all__ = [
     "Rows",
     "Saved",
     "SavedBytes",
+    "Select",
     "Statistics",
+    "Strategy",
     "SupportsCollectBatches",
     "SupportsScanner",
     "SupportsToReader",
+    "Tolerance",
+    "Validate",
 ]
+
+HashJoinHow: TypeAlias = Literal[
+    "inner",
+    "probe_outer",
+    "build_outer",
+    "full",
+    "full_outer",
+    "full outer",
+    "outer",
+    "semi",
+    "probe_semi",
+    "anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+    "build_semi",
+    "build_anti",
+]
+"""The kind of a `HashJoin`, whose build side comes first: words that do not say left or right."""
+
+How: TypeAlias = (
+    HashJoinHow
+    | Literal["left", "left outer", "left_outer", "right", "right outer", "right_outer"]
+    | Literal["left semi", "left_semi", "left anti", "left_anti"]
+    | Literal["right semi", "right_semi", "right anti", "right_anti"]
+)
+"""The kind of a join, whose probe side comes first and is the left one."""
+
+LegHow: TypeAlias = Literal[
+    "inner",
+    "left",
+    "left outer",
+    "left_outer",
+    "probe_outer",
+    "semi",
+    "left semi",
+    "left_semi",
+    "probe_semi",
+    "anti",
+    "left anti",
+    "left_anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+]
+"""The kind of one join of a `StarJoin`."""
+
+Keep: TypeAlias = Literal["all", "first", "last"]
+"""Which of the rows that share a key."""
+
+Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+"""How many rows of each side may share a key, the probe side first."""
+
+Strategy: TypeAlias = Literal["backward", "forward", "nearest"]
+"""Which row an as-of join takes."""
+
+Tolerance: TypeAlias = Union[int, float, Decimal, datetime.timedelta, "np.timedelta64"]
+"""Largest distance of a row that an as-of join takes."""
+
+Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
+"""Output columns: names, or mappings {new name: name}, or both in a list."""
 
 
 class ArrowSchemaExportable(Protocol):

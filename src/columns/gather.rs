@@ -277,7 +277,7 @@ mod tests {
             let default = self::column(kind, &[Some(if skip == 0 { 2 } else { 11 })], shift);
             let cancel = Cancel::default();
             let simply = by_two_copies(&column, selection, &default, &cancel).unwrap();
-            prop_assert_eq!(&gather_or(&column, selection, &default, &cancel).unwrap(), &simply);
+            prop_assert_eq!(&gather_or(&column, selection, Some(&default), &cancel).unwrap(), &simply);
         }
     }
 

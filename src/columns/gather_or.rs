@@ -16,19 +16,20 @@ use super::selection::{Rows, Selection, gather_bytes};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// The chosen rows of `column`; where a row is missing, the one value of `default`, which has the type of `column`.
+/// The chosen rows of `column`; where a row is missing, the one value of `default`, which has the type of `column`, or null
+/// without one.
 ///
 /// # Errors
 /// As of [`gather`](super::gather()).
 pub(crate) fn gather_or(
     column: &ArrayRef,
     selection: Selection<'_>,
-    default: &ArrayRef,
+    default: Option<&ArrayRef>,
     cancel: &Cancel,
 ) -> Result<ArrayRef> {
-    if !selection.has_none() || default.is_null(0) {
+    let Some(default) = default.filter(|default| selection.has_none() && !default.is_null(0)) else {
         return gather(column, selection);
-    }
+    };
     if let Some(width) = fixed_width(column.data_type())
         && let Some(values) = fixed_or(&fixed_values(column, width), selection, &fixed_values(default, width), width)
     {

@@ -387,9 +387,9 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
     with pytest.raises(TypeError, match="a StarJoin is called with the rows"):
         prejoin.join(EVENTS, StarJoin([users]))  # type: ignore[arg-type]
     for option in ({"on": "user"}, {"how": "left"}, {"where": "1 = 1"}, {"validate": "m:1"}, {"suffix": "_x"}):
-        with pytest.raises(PlanError, match="is said by each leg"):
+        with pytest.raises(PlanError, match="belongs to each leg"):
             prejoin.join(EVENTS, [users], **option)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="no join kind"):
+    with pytest.raises(PlanError, match="not a kind of join"):
         Leg(users, how="sideways")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="line 1, column"):
         Leg(users, where="a = = 1")
