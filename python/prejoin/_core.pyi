@@ -1,17 +1,22 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeVar, final, overload
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
 
 import pyarrow as pa
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from prejoin.typing import (
     ArrowArrayExportable,
     ArrowSchemaExportable,
+    ArrowTable,
+    AsofOptions,
+    DtypeBackend,
+    Frame,
     HashJoinHow,
     How,
+    JoinOptions,
     Keep,
     Key,
     Keys,
@@ -19,6 +24,7 @@ from prejoin.typing import (
     Legs,
     Memory,
     Metrics,
+    On,
     Operand,
     Properties,
     Rows,
@@ -26,6 +32,10 @@ from prejoin.typing import (
     Select,
     Statistics,
     Strategy,
+    SupportsCollectBatches,
+    SupportsReadNextBatch,
+    SupportsScanner,
+    SupportsToReader,
     Tolerance,
     Validate,
 )
@@ -34,6 +44,15 @@ __version__: str
 
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
 _T = TypeVar("_T")
+# What is joined tells what comes out, whatever library it is of.
+_Frame = TypeVar("_Frame", bound=Frame)
+_Batch = TypeVar("_Batch", bound=ArrowArrayExportable)
+_Table = TypeVar("_Table", bound=ArrowTable)
+_Dicts: TypeAlias = list[dict[str, Any]]
+_Batches: TypeAlias = Sequence[ArrowArrayExportable] | Sequence[ArrowTable]
+_Lazy: TypeAlias = SupportsCollectBatches | SupportsScanner | Source | Iterator[Any]
+_Reader: TypeAlias = SupportsReadNextBatch | SupportsToReader
+_Build: TypeAlias = PreparedBuild | Rows | Leg | Legs
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -361,10 +380,57 @@ class PreparedBuild:
         [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
         """
 
+    @overload
+    def join(self, probe: _Dicts, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]) -> _Dicts:
+        """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+        [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+        """
+
+    @overload
+    def join(
+        self, probe: _Frame, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> _Frame: ...
+    @overload
+    def join(
+        self, probe: _Lazy, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> pa.RecordBatchReader: ...
+    @overload
+    def join(
+        self, probe: _Batch, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> _Batch: ...
+    @overload
+    def join(
+        self,
+        probe: _Table,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> _Table: ...
+    @overload
+    def join(
+        self,
+        probe: _Batches,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> pa.Table: ...
+    @overload
+    def join(
+        self,
+        probe: _Reader,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> pa.RecordBatchReader: ...
+    @overload
     def join(
         self,
         probe: Rows,
-        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        on: On | None = None,
         how: How = "inner",
         *,
         where: Expr | str | None = None,
@@ -376,16 +442,8 @@ class PreparedBuild:
         limit: int | None = None,
         batch_size: int | None = None,
         validate: Validate | None = None,
-        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
-    ) -> Any:
-        """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
-
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
-        [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
-        """
-
+        dtype_backend: DtypeBackend | None = None,
+    ) -> Any: ...
     def probe_indices(
         self, keys: Keys, how: Literal["inner", "left", "right", "full"] = "inner"
     ) -> tuple[pa.UInt32Array, pa.UInt32Array]:
@@ -475,7 +533,7 @@ class Leg:
     def __new__(
         cls,
         build: PreparedBuild | SharedBuild,
-        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        on: On | None = None,
         how: LegHow = "inner",
         *,
         where: Expr | str | None = None,
@@ -585,7 +643,8 @@ class StarJoin:
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
+    @overload
+    def __call__(self, probe: _Dicts, *, dtype_backend: DtypeBackend | None = None) -> _Dicts:
         """Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
@@ -601,6 +660,30 @@ class StarJoin:
 
         """
 
+    @overload
+    def __call__(self, probe: _Frame, *, dtype_backend: DtypeBackend | None = None) -> _Frame: ...
+    @overload
+    def __call__(self, probe: _Lazy, *, dtype_backend: DtypeBackend | None = None) -> pa.RecordBatchReader: ...
+    @overload
+    def __call__(self, probe: _Batch, *, dtype_backend: DtypeBackend | None = None) -> _Batch: ...
+    @overload
+    def __call__(
+        self,
+        probe: _Table,
+        *,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> _Table: ...
+    @overload
+    def __call__(
+        self,
+        probe: _Batches,
+        *,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> pa.Table: ...
+    @overload
+    def __call__(self, probe: _Reader, *, dtype_backend: DtypeBackend | None = None) -> pa.RecordBatchReader: ...
+    @overload
+    def __call__(self, probe: Rows, *, dtype_backend: DtypeBackend | None = None) -> Any: ...
     def schema(self, probe_schema: ArrowSchemaExportable) -> pa.Schema:
         """The pyarrow.Schema of the output over a probe side of this schema, without any rows.
 
@@ -1106,23 +1189,10 @@ def prepare(
     (3, 2, False)
     """
 
+@overload
 def join(
-    probe: Rows,
-    build: PreparedBuild | Rows | Leg | Legs,
-    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    how: How = "inner",
-    *,
-    where: Expr | str | None = None,
-    select: Select | None = None,
-    prefix: str = "",
-    suffix: str = "_right",
-    default: Any = None,
-    coalesce: bool | None = None,
-    limit: int | None = None,
-    batch_size: int | None = None,
-    validate: Validate | None = None,
-    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
-) -> Any:
+    probe: _Dicts, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Dicts:
     """Joins `probe` to `build`: a batch with a batch as result, a table with a table, a stream with a stream.
 
     A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
@@ -1170,10 +1240,64 @@ def join(
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
+@overload
+def join(
+    probe: _Frame, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Frame: ...
+@overload
+def join(
+    probe: _Lazy, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> pa.RecordBatchReader: ...
+@overload
+def join(
+    probe: _Batch, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Batch: ...
+@overload
+def join(
+    probe: _Table,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> _Table: ...
+@overload
+def join(
+    probe: _Batches,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> pa.Table: ...
+@overload
+def join(
+    probe: _Reader,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> pa.RecordBatchReader: ...
+@overload
+def join(
+    probe: Rows,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    *,
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    coalesce: bool | None = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    validate: Validate | None = None,
+    dtype_backend: DtypeBackend | None = None,
+) -> Any: ...
 def join_schema(
     probe_schema: ArrowSchemaExportable | Rows,
     build: PreparedBuild | ArrowSchemaExportable | Rows | Leg | Legs,
-    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    on: On | None = None,
     how: How = "inner",
     *,
     where: Expr | str | None = None,
@@ -1220,26 +1344,10 @@ def join_schema(
 
     """
 
+@overload
 def join_asof(
-    probe: Rows,
-    build: PreparedBuild | Rows,
-    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    *,
-    asof: str | Mapping[str, str] | None = None,
-    strategy: Strategy = "backward",
-    tolerance: Tolerance | None = None,
-    allow_exact_matches: bool = True,
-    how: LegHow = "left",
-    where: Expr | str | None = None,
-    select: Select | None = None,
-    prefix: str = "",
-    suffix: str = "_right",
-    default: Any = None,
-    limit: int | None = None,
-    batch_size: int | None = None,
-    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
-    **others: NoReturn,
-) -> Any:
+    probe: _Dicts, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Dicts:
     """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
 
     Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
@@ -1290,6 +1398,59 @@ def join_asof(
 
     """
 
+@overload
+def join_asof(
+    probe: _Frame, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Frame: ...
+@overload
+def join_asof(
+    probe: _Lazy, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> pa.RecordBatchReader: ...
+@overload
+def join_asof(
+    probe: _Batch, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Batch: ...
+@overload
+def join_asof(
+    probe: _Table,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> _Table: ...
+@overload
+def join_asof(
+    probe: _Batches,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> pa.Table: ...
+@overload
+def join_asof(
+    probe: _Reader,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> pa.RecordBatchReader: ...
+@overload
+def join_asof(
+    probe: Rows,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    *,
+    asof: str | Mapping[str, str] | None = None,
+    strategy: Strategy = "backward",
+    tolerance: Tolerance | None = None,
+    allow_exact_matches: bool = True,
+    how: LegHow = "left",
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    dtype_backend: DtypeBackend | None = None,
+) -> Any: ...
 def open(
     path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None, memory: bool = False
 ) -> PreparedBuild:

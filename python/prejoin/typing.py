@@ -22,9 +22,14 @@ __all__ = [
     "ArrowArrayExportable",
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
+    "ArrowTable",
+    "AsofOptions",
+    "DtypeBackend",
     "Estimate",
+    "Frame",
     "HashJoinHow",
     "How",
+    "JoinOptions",
     "Keep",
     "Key",
     "Keys",
@@ -32,6 +37,7 @@ __all__ = [
     "Legs",
     "Memory",
     "Metrics",
+    "On",
     "OneLeg",
     "Operand",
     "Properties",
@@ -42,6 +48,7 @@ __all__ = [
     "Statistics",
     "Strategy",
     "SupportsCollectBatches",
+    "SupportsReadNextBatch",
     "SupportsScanner",
     "SupportsToReader",
     "Tolerance",
@@ -103,6 +110,12 @@ Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_t
 Strategy: TypeAlias = Literal["backward", "forward", "nearest"]
 """Which row an as-of join takes."""
 
+DtypeBackend: TypeAlias = Literal["numpy_nullable", "pyarrow"]
+"""The types of a pandas.DataFrame."""
+
+On: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Key columns: names that both sides have, or {probe name: build name or names}."""
+
 Tolerance: TypeAlias = Union[int, float, Decimal, datetime.timedelta, "np.timedelta64"]
 """Largest distance of a row that an as-of join takes."""
 
@@ -131,6 +144,21 @@ class ArrowStreamExportable(Protocol):
         """A stream of batches as a PyCapsule."""
 
 
+class ArrowTable(ArrowStreamExportable, Protocol):
+    """A table in memory, such as `pyarrow.Table`. A join of one gives one of its class."""
+
+    @property
+    def combine_chunks(self) -> Any:
+        """The same table in as few chunks as possible."""
+
+
+class SupportsReadNextBatch(Protocol):
+    """A reader, such as `pyarrow.RecordBatchReader`."""
+
+    def read_next_batch(self) -> Any:
+        """The next batch."""
+
+
 class SupportsScanner(Protocol):
     """A dataset, such as `pyarrow.dataset.Dataset`."""
 
@@ -150,6 +178,22 @@ class SupportsCollectBatches(Protocol):
 
     def collect_batches(self) -> Any:
         """An iterator of frames."""
+
+
+class Frame(Protocol):
+    """A frame in memory, such as `polars.DataFrame` and `pandas.DataFrame`. A join of one gives one of its class."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    def explode(self) -> Any:
+        """Rows of the values of lists; tables of Arrow have no such method."""
+
+    @property
+    def sample(self) -> Any:
+        """Some rows; lazy frames have no such method."""
 
 
 Rows: TypeAlias = Union[
@@ -179,6 +223,39 @@ OneLeg: TypeAlias = Union["Leg", "PreparedBuild", "SharedBuild"]
 
 Legs: TypeAlias = Sequence[OneLeg] | Mapping[str, OneLeg]
 """The legs of a star join: in a list, or by name."""
+
+
+class JoinOptions(TypedDict, total=False):
+    """The options of `prejoin.join`; its documentation says what they mean."""
+
+    where: Expr | str | None
+    select: Select | None
+    prefix: str
+    suffix: str
+    default: Any
+    coalesce: bool | None
+    limit: int | None
+    batch_size: int | None
+    validate: Validate | None
+    dtype_backend: DtypeBackend | None
+
+
+class AsofOptions(TypedDict, total=False):
+    """The options of `prejoin.join_asof`; its documentation says what they mean."""
+
+    asof: str | Mapping[str, str] | None
+    strategy: Strategy
+    tolerance: Tolerance | None
+    allow_exact_matches: bool
+    how: LegHow
+    where: Expr | str | None
+    select: Select | None
+    prefix: str
+    suffix: str
+    default: Any
+    limit: int | None
+    batch_size: int | None
+    dtype_backend: DtypeBackend | None
 
 
 class Estimate(TypedDict):

@@ -79,9 +79,7 @@ use crate::run::join_by_name::attach_by_name;
 #[pyfunction]
 #[pyo3(signature = (probe, build, on=None, how="inner", *, r#where=None, select=None, prefix="", suffix="_right",
                     default=None, coalesce=None, limit=None, batch_size=None, validate=None, dtype_backend=None,
-                    **unknown),
-       text_signature = "(probe, build, on=None, how='inner', *, where=None, select=None, prefix='', suffix='_right', \
-                         default=None, coalesce=None, limit=None, batch_size=None, validate=None, dtype_backend=None)")]
+                    **unknown))]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(super) fn join<'py>(
     probe: &Bound<'py, PyAny>,

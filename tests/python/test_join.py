@@ -261,7 +261,7 @@ def test_pairs_of_one_build_column_are_all_asked(tmp_path: Any, saved: bool) -> 
         ({"node": ["src", 1]}, {}, "a build name may be a list of names"),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
-            prejoin.join(probe, build, on, **options)  # type: ignore[arg-type]
+            prejoin.join(probe, build, on, **options)  # type: ignore[call-overload]
     one = prejoin.prepare(pa.table({"x": [1, 2], "w": [3, 4]}), "x")
     probe = pa.table({"a": [1, 1, 2], "b": [1, 2, 2]})
     assert prejoin.join(probe, one, {"a": "x", "b": "x"})["w"].to_pylist() == [3, 4]
@@ -341,7 +341,7 @@ def test_keys_by_name_list_and_mapping() -> None:
         ({"zz": "a", "b": "b"}, 'no column "zz"'),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
-            prejoin.join(probe, build, on=on)  # type: ignore[arg-type]
+            prejoin.join(probe, build, on=on)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -426,7 +426,7 @@ def test_words_of_other_libraries() -> None:
     }
     for own, others in words.items():
         for how in [*others, *(word.replace(" ", "_") for word in others)]:
-            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[arg-type]
+            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[call-overload]
     assert prejoin.Leg(build, how="left_semi").how == "semi"
     assert prejoin.Leg(build, validate="many_to_one").validate == "m:1"
     for validate in ("one_to_one", "one_to_many"):

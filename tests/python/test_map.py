@@ -241,4 +241,4 @@ def test_join_as_a_method(build: prejoin.PreparedBuild) -> None:
     }  # fmt: skip
     assert build.join(rows, **options).to_pydict() == {"name": ["ada"]}
     with pytest.raises(PlanError, match='how="x" is not a kind of join'):
-        build.join(rows, how="x")  # type: ignore[arg-type]
+        build.join(rows, how="x")  # type: ignore[call-overload]

@@ -38,7 +38,7 @@ def rows(table: Any, names: list[str]) -> list[Row]:
 
 def joined(how: str, *, null_equal: bool = False) -> pa.Table:
     build = prejoin.prepare(pa.table(BUILD), "k", null_equal=null_equal)
-    return prejoin.join(pa.table(PROBE), build, how=how)  # type: ignore[arg-type]
+    return prejoin.join(pa.table(PROBE), build, how=how)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("how", KINDS)

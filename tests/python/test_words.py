@@ -25,7 +25,7 @@ def test_every_word_of_the_types_is_accepted() -> None:
     """And no other one; those of HashJoin give the rows that `join` gives for the same word."""
     build = prejoin.prepare(USERS, "id")
     for how in literals(How):
-        rows = prejoin.join(EVENTS, build, {"user": "id"}, how)  # type: ignore[arg-type]
+        rows = prejoin.join(EVENTS, build, {"user": "id"}, how)  # type: ignore[call-overload]
         if how not in literals(HashJoinHow):
             assert "left" in how or "right" in how
             with pytest.raises(prejoin.PlanError, match="may mean either side"):
@@ -40,7 +40,7 @@ def test_every_word_of_the_types_is_accepted() -> None:
         assert pickle.loads(pickle.dumps(join)).how == join.how
     for how in literals(LegHow):
         assert prejoin.StarJoin([prejoin.Leg(build, {"user": "id"}, how)])(EVENTS).equals(  # type: ignore[arg-type]
-            prejoin.join(EVENTS, build, {"user": "id"}, how)  # type: ignore[arg-type]
+            prejoin.join(EVENTS, build, {"user": "id"}, how)  # type: ignore[call-overload]
         )
     for how in set(literals(How)) - set(literals(LegHow)):
         with pytest.raises(prejoin.PlanError, match="after the last probe row"):
@@ -129,8 +129,8 @@ def test_arguments_that_are_missing_or_doubled() -> None:
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'on'"):
         prejoin.prepare(USERS)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"join\(\) got an unexpected keyword argument 'left_on'; write on="):
-        build.join(EVENTS, left_on="user", right_on="id")  # type: ignore[call-arg]
+        build.join(EVENTS, left_on="user", right_on="id")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="multiple values for argument 'on'"):
-        build.join(EVENTS, "user", on="user")  # type: ignore[misc]
+        build.join(EVENTS, "user", on="user")  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"join\(\) got an unexpected keyword argument 'by'; write on="):
         prejoin.join_schema(EVENTS.schema, build, by="user")  # type: ignore[call-arg]

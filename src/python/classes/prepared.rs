@@ -383,7 +383,7 @@ impl PyPreparedBuild {
     #[pyo3(signature = (probe, *positional, **options),
            text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
                              suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None, \
-                             dtype_backend=None)")]
+                             dtype_backend=None, **unknown)")]
     fn join<'py>(
         slf: &Bound<'py, Self>,
         probe: &Bound<'py, PyAny>,
