@@ -100,7 +100,7 @@ impl BuildSpec {
     /// let last = JoinOptions { as_of: Some(AsOf::default()), join_type: JoinType::ProbeOuter, ..JoinOptions::default() };
     /// let joined = prejoin::join(&trades, &quotes, &last)?;
     /// let bids = record_batch!(("bid", Int32, [Some(100), None]))?;
-    /// assert_eq!(joined["bid"], *bids.column(0));
+    /// assert_eq!(joined["bid"].as_ref(), bids.column(0).as_ref());
     /// # Ok::<(), prejoin::Error>(())
     /// ```
     ///

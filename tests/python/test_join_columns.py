@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -232,3 +234,35 @@ def test_schemas_read_no_rows_and_take_legs() -> None:
         prejoin.join_schema(PROBE.schema, build, on={"zz": "id"})
     with pytest.raises(PlanError, match="together with on="):
         prejoin.join_schema(PROBE.schema, BUILD.schema)
+
+
+def test_legs_show_and_pickle_prefix_and_default(tmp_path: Path) -> None:
+    prejoin.prepare(BUILD.select(["id", "v", "x"]), "id").save(tmp_path / "build")
+    build = prejoin.open(tmp_path / "build")
+    given: dict[str, Any] = {"v": "?"}
+    leg = Leg(build, {"k": "id"}, "left", prefix="b_", select=["v", {"price": "x"}], default=given)
+    given["v"] = "changed"
+    assert (leg.prefix, leg.default, leg.select) == ("b_", {"v": "?"}, ["v", {"price": "x"}])
+    assert repr(leg).endswith("how='left', prefix='b_', select=['v', {'price': 'x'}], default={'v': '?'})")
+    star = StarJoin({"b": leg}, select=["k", "b.*"])
+    for other in (star, pickle.loads(pickle.dumps(star))):
+        assert other(PROBE).to_pydict() == {
+            "k": [2, 3, 2, None, 1],
+            "b_v": [None, "?", None, "?", "a"],
+            "price": [1.5, None, 1.5, None, 0.5],
+        }
+    frozen = leg.default
+    frozen["v"] = "changed"
+    assert leg.default == {"v": "?"}
+
+
+def test_as_of_joins_have_prefix_and_default() -> None:
+    quotes = prejoin.prepare(pa.table({"k": ["a", "a"], "at": [1, 5], "bid": [10, 11]}), "k", order_by="at")
+    trades = pa.table({"k": ["a", "b", "a"], "at": [4, 4, 9]})
+    plain = prejoin.join_asof(trades, quotes)
+    got = prejoin.join_asof(trades, quotes, prefix="q_", default={"bid": -1, "at": 0})
+    assert got.column_names == ["k", "at", "q_at", "q_bid"]
+    assert got["q_bid"].to_pylist() == pc.fill_null(plain["bid"], -1).to_pylist() == [10, -1, 11]
+    assert got["q_at"].to_pylist() == [1, 0, 5]
+    leg = Leg(quotes, how="left", asof="at", prefix="q_", default={"bid": -1, "at": 0})
+    assert StarJoin([leg])(trades).equals(got)
