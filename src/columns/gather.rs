@@ -86,7 +86,7 @@ pub(crate) fn gather_rows<R: Rows>(column: &ArrayRef, rows: R, how: How) -> Resu
     let data_type = column.data_type();
     if let Some(width) = fixed_width(data_type) {
         let values = rows.fixed(&fixed_values(column, width), width)?;
-        return build(column, vec![values], rows, how);
+        return build(column, vec![values], rows, how.missing);
     }
     match data_type {
         Null => Ok(Arc::new(NullArray::new(rows.len()))),
@@ -150,8 +150,9 @@ pub(crate) fn in_column(error: Error, name: &str) -> Error {
     }
 }
 
-fn build<R: Rows>(column: &ArrayRef, buffers: Vec<Buffer>, rows: R, how: How) -> Result<ArrayRef> {
-    let nulls = gather_nulls(column.nulls(), rows, how.missing);
+/// The rows of `column` whose values are in `buffers`.
+pub(super) fn build<R: Rows>(column: &ArrayRef, buffers: Vec<Buffer>, rows: R, missing: Missing) -> Result<ArrayRef> {
+    let nulls = gather_nulls(column.nulls(), rows, missing);
     let data = ArrayData::builder(column.data_type().clone()).len(rows.len()).buffers(buffers).nulls(nulls);
     // SAFETY: the buffers hold exactly `rows.len()` values of the type, copied from a valid array of that type, and
     // `nulls` has that length.
@@ -195,7 +196,7 @@ fn bytes<O: OffsetSizeTrait, R: Rows>(
 ) -> Result<ArrayRef> {
     let buffers = rows.bytes(offsets, values);
     let (ends, values) = buffers.map_err(|end| outgrown(&format!("{end} bytes"), column.data_type()))?;
-    build(column, vec![ends, values], rows, how)
+    build(column, vec![ends, values], rows, how.missing)
 }
 
 #[cfg(test)]
@@ -208,7 +209,9 @@ mod tests {
     use arrow_select::take::take;
     use proptest::prelude::*;
 
+    use super::super::gather_or::{by_two_copies, gather_or};
     use super::*;
+    use crate::cancel::Cancel;
 
     /// `shift` moves the values of the last kinds to any address.
     fn column(kind: usize, values: &[Option<u8>], shift: usize) -> ArrayRef {
@@ -271,6 +274,10 @@ mod tests {
                     prop_assert_eq!(filled.is_null(i), row != NONE && column.is_null(row as usize));
                 }
             }
+            let default = self::column(kind, &[Some(if skip == 0 { 2 } else { 11 })], shift);
+            let cancel = Cancel::default();
+            let simply = by_two_copies(&column, selection, &default, &cancel).unwrap();
+            prop_assert_eq!(&gather_or(&column, selection, Some(&default), &cancel).unwrap(), &simply);
         }
     }
 

@@ -130,7 +130,7 @@ impl Rows for Selection<'_> {
     }
 
     fn bytes<O: OffsetSizeTrait>(self, offsets: &[O], values: &[u8]) -> Result<(Buffer, Buffer), usize> {
-        gather_bytes(offsets, values, self)
+        gather_bytes(offsets, values, self, &[])
     }
 }
 
@@ -168,19 +168,21 @@ fn gather_native<T: ArrowNativeType>(values: &Buffer, selection: Selection<'_>) 
 /// Bytes that a short value is copied with at once, whatever its length.
 const CHUNK: usize = 16;
 
-fn gather_bytes<O: OffsetSizeTrait>(
+/// Offsets and bytes of the chosen values, `missing` where a row is.
+pub(super) fn gather_bytes<O: OffsetSizeTrait>(
     offsets: &[O],
     values: &[u8],
     selection: Selection<'_>,
+    missing: &[u8],
 ) -> Result<(Buffer, Buffer), usize> {
     let mut ends = Vec::with_capacity(selection.len() + 1);
     let mut end = 0usize;
     ends.push(O::default());
     for &row in selection.rows {
-        if row != NONE {
-            let row = row as usize;
-            end += (offsets[row + 1] - offsets[row]).as_usize();
-        }
+        end += match row {
+            NONE => missing.len(),
+            row => (offsets[row as usize + 1] - offsets[row as usize]).as_usize(),
+        };
         // Wrapping is found below, on the total.
         ends.push(O::usize_as(end));
     }
@@ -189,12 +191,16 @@ fn gather_bytes<O: OffsetSizeTrait>(
     }
     let mut out: Vec<u8> = Vec::with_capacity(end + CHUNK);
     let mut at = 0;
-    for &row in selection.rows.iter().filter(|&&row| row != NONE) {
-        let (start, stop) = (offsets[row as usize].as_usize(), offsets[row as usize + 1].as_usize());
+    for &row in selection.rows.iter().filter(|&&row| row != NONE || !missing.is_empty()) {
+        let (values, start, stop) = match row {
+            NONE => (missing, 0, missing.len()),
+            row => (values, offsets[row as usize].as_usize(), offsets[row as usize + 1].as_usize()),
+        };
         let len = stop - start;
         let padded = len.next_multiple_of(CHUNK);
         debug_assert!(at + len <= end);
-        // SAFETY: offsets of a valid array ascend and end within `values`; `at + len <= end` since `end` is the sum of the
+        // SAFETY: offsets of a valid array ascend and end within `values`, and the range of `missing` is all of it;
+        // `at + len <= end` since `end` is the sum of the
         // same lengths, and `out` has room for CHUNK bytes more. In a bench of this loop alone,
         // `extend_from_slice` took 1.4 to 1.7 times as long on values of up to 16 bytes.
         unsafe {

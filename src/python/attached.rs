@@ -10,7 +10,7 @@ use super::interchange::{Columns, PySchema};
 use super::recent::Recent;
 use super::signals::interruptible;
 use crate::error::Result;
-use crate::join::JoinOptions;
+use crate::join::{JoinOptions, OutputColumn};
 use crate::probe::ProbePlan;
 use crate::run::HashJoin;
 
@@ -27,6 +27,16 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
+    /// For each output column the column of the probe side that it is, if any.
+    pub(crate) fn probe_columns(&self) -> Vec<Option<usize>> {
+        let place = |read: usize| self.columns.as_ref().map_or(read, |columns| columns.positions()[read]);
+        let of_probe = |column: &OutputColumn| match *column {
+            OutputColumn::Probe(read) | OutputColumn::Key { probe: read, .. } => Some(place(read)),
+            OutputColumn::Build(_) | OutputColumn::Mark => None,
+        };
+        self.plan.output.columns.iter().map(of_probe).collect()
+    }
+
     /// Joins `batch` as if it were the whole probe side.
     pub(crate) fn run(&self, batch: RecordBatch) -> Result<RecordBatch> {
         self.plan.run_once(batch, self.options.limit, Arc::default(), interruptible())

@@ -7,15 +7,18 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use super::as_of::At;
 use super::classes::pool::PyMemoryPool;
-use super::errors::plan;
+use super::errors::{is_plan_error, plan};
 use super::interchange::PySchema;
-use super::map::{defaults, like};
+use super::kind::values_like;
+use super::map::defaults;
 use super::recent::Recent;
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
@@ -25,7 +28,7 @@ use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
 use crate::prepare::{Keep, PreparedBuild};
-use crate::probe::Lookup;
+use crate::probe::{Keys, Lookup};
 
 /// What one build keeps between calls, so that a call for one key makes little more than its answer.
 #[derive(Default)]
@@ -85,17 +88,23 @@ impl LookupCache {
     }
 }
 
-/// The row of one key as a dict, None where the key is absent.
+/// The row of one key as a dict, None where the key is absent, which one of another kind than the build's always is.
 pub(super) fn get<'py>(
     key: &Bound<'py, PyAny>,
     build: &Arc<PreparedBuild>,
     cache: &LookupCache,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = key.py();
+    check_choice(build, keep, at)?;
     let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
-    let keys = one_key(build, key)?;
-    let rows = cache.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &Cancel::default()))?;
+    let asked = asked(build, key, at, || possible_key(build, key))?;
+    let Some((keys, values)) = asked else { return Ok(None) };
+    let rows = cache.with_hits(|hits| match at.zip(values.as_ref()) {
+        Some((at, values)) => build.raw_rows_as_of((&keys, values), &at.as_of, hits, &Cancel::default()),
+        None => build.raw_rows_of(&keys, keep, hits, &Cancel::default()),
+    })?;
     let Some(&row) = rows.first().filter(|&&row| row != NONE) else { return Ok(None) };
     let dict = PyDict::new(py);
     for reader in readers {
@@ -112,8 +121,9 @@ pub(super) fn lookup<'py>(
     columns: Option<&Bound<'py, PyAny>>,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    rows(given, build, cache, columns_of(columns)?, default, keep)
+    rows(given, build, cache, columns_of(columns)?, default, (keep, at))
 }
 
 /// One value per key, in the kind of the keys.
@@ -124,9 +134,10 @@ pub(super) fn map<'py>(
     column: &str,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, keep)?;
-    like(given, rows.call_method1(intern!(given.py(), "column"), (0,))?)
+    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, (keep, at))?;
+    values_like(given, rows)
 }
 
 fn rows<'py>(
@@ -135,24 +146,72 @@ fn rows<'py>(
     cache: &LookupCache,
     columns: Option<Vec<String>>,
     default: Option<&Bound<'py, PyAny>>,
-    keep: Keep,
+    (keep, at): (Keep, Option<&At<'_, 'py>>),
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    build.check_keep(keep)?;
+    check_choice(build, keep, at)?;
     let remembered = cache.lookup(py, build, columns)?;
     let lookup = &remembered.lookup;
     let defaults = defaults(default, lookup.schema())?;
-    let keys = keys(build, given)?;
-    let cancel = interruptible();
+    let Some((keys, values)) = asked(build, given, at, || keys(build, given).map(Some))? else {
+        return Err(Error::Internal("keys were asked for and none were read".to_owned()).into());
+    };
+    let (as_of, cancel) = (at.map(|at| &at.as_of), interruptible());
     let rows = detach_if_long(py, keys.rows, || {
-        cache.with_hits(|hits| lookup.rows_or(&keys, keep, &defaults, hits, &cancel))
+        cache.with_hits(|hits| match as_of.zip(values.as_ref()) {
+            Some((as_of, values)) => lookup.rows_as_of((&keys, values), as_of, &defaults, hits, &cancel),
+            None => lookup.rows_or(&keys, keep, &defaults, hits, &cancel),
+        })
     })?;
     remembered.schema.batch(py, &rows)
 }
 
+/// The keys as `read` reads them, and the value that is searched for beside each. Without key columns there is one for each
+/// value. `None` where `read` gives none.
+fn asked<'py>(
+    build: &Arc<PreparedBuild>,
+    given: &Bound<'py, PyAny>,
+    at: Option<&At<'_, 'py>>,
+    read: impl FnOnce() -> PyResult<Option<Keys>>,
+) -> PyResult<Option<(Keys, Option<ArrayRef>)>> {
+    if let Some(at) = at.filter(|_| build.keys().is_empty() && given.is_none()) {
+        let values = at.values(build, None)?;
+        return Ok(Some((Keys { rows: values.len(), columns: vec![], missing: None }, Some(values))));
+    }
+    let Some(keys) = read()? else { return Ok(None) };
+    let values = at.map(|at| at.values(build, Some(keys.len()))).transpose()?;
+    Ok(Some((keys, values)))
+}
+
+/// Refuses to choose among the rows of a key by nothing, or by two things.
+fn check_choice(build: &PreparedBuild, keep: Keep, at: Option<&At<'_, '_>>) -> PyResult<()> {
+    match at {
+        None => Ok(build.check_keep(keep)?),
+        Some(_) if keep != Keep::All => {
+            Err(plan("keep= and asof= both choose among the rows of a key; give one of them"))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// One key; `None` for one of another kind than the build's, which a mapping says to be absent.
+fn possible_key(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyResult<Option<Keys>> {
+    match one_key(build, key) {
+        Err(error) if is_plan_error(key.py(), &error) && !build.keys().is_empty() => Ok(None),
+        keys => keys.map(Some),
+    }
+}
+
+/// The KeyError of an absent key; its cause says so where the key is of another kind than the build's.
+pub(super) fn key_error(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyErr {
+    let error = PyKeyError::new_err((key.clone().unbind(),));
+    error.set_cause(key.py(), one_key(build, key).err());
+    error
+}
+
 /// Whether one key is in the build.
 pub(super) fn contains_one(key: &Bound<'_, PyAny>, build: &PreparedBuild, cache: &LookupCache) -> PyResult<bool> {
-    let keys = one_key(build, key)?;
+    let Some(keys) = possible_key(build, key)? else { return Ok(false) };
     Ok(cache.with_hits(|hits| build.contains(&keys, hits, &Cancel::default()))?.value(0))
 }
 
@@ -164,7 +223,7 @@ pub(super) fn contains<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let found = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.contains(&keys, hits, &cancel)))?;
-    array(py, Arc::new(found))
+    values_like(given, one_column(py, Arc::new(found))?)
 }
 
 /// The number of build rows of each key.
@@ -175,7 +234,7 @@ pub(super) fn count_matches<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let (py, keys, cancel) = (given.py(), keys(build, given)?, interruptible());
     let counts = detach_if_long(py, keys.rows, || cache.with_hits(|hits| build.count_matches(&keys, hits, &cancel)))?;
-    array(py, Arc::new(counts))
+    values_like(given, one_column(py, Arc::new(counts))?)
 }
 
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
@@ -199,6 +258,11 @@ fn build_driven_rows(build: &PreparedBuild, join_type: JoinType) -> usize {
 
 /// An array as a `pyarrow.Array`.
 pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
+    one_column(py, array)?.call_method1(intern!(py, "column"), (0,))
+}
+
+/// An array as the one column of a `pyarrow.RecordBatch`.
+fn one_column(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
     static BOOLEAN: PyOnceLock<PySchema> = PyOnceLock::new();
     static UINT32: PyOnceLock<PySchema> = PyOnceLock::new();
     let new = || {
@@ -215,7 +279,7 @@ pub(super) fn array(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny
         }
     };
     let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
-    schema.batch(py, &batch)?.call_method1(intern!(py, "column"), (0,))
+    schema.batch(py, &batch)
 }
 
 fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {

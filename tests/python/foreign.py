@@ -1,9 +1,11 @@
-"""Objects like those that other libraries make."""
+"""Objects like those that other libraries make, and theirs as those of pyarrow."""
 
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 
@@ -28,3 +30,17 @@ def misaligned(array: pa.Array, shift: int) -> pa.Array:
         return fresh.slice(shift, buffer.size)
 
     return pa.Array.from_buffers(array.type, len(array), [move(b) for b in array.buffers()], offset=array.offset)
+
+
+def as_table(rows: Any) -> pa.Table:
+    """The rows of any table, frame or reader."""
+    if isinstance(rows, pa.Table):
+        return rows
+    if isinstance(rows, pd.DataFrame):
+        return pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata(None)
+    return pa.table(rows)
+
+
+def as_list(values: Any) -> list[Any]:
+    """The values of any array or series."""
+    return values.to_pylist() if isinstance(values, pa.Array) else list(values)

@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import prejoin
+from foreign import as_list
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 # Python values of each kind of key; build and asked keys are drawn from the same few, so that many match.
@@ -166,7 +167,7 @@ def test_keys_in_many_forms(form: Callable[[pa.Array], Any]) -> None:
     build = prejoin.prepare(pa.table({"id": pa.array([1, 2, 3], pa.int16()), "v": ["a", "b", "c"]}), "id")
     keys = form(pa.array([3, 9, 1]))
     assert build.lookup(keys, ["v"]).to_pydict() == {"v": ["c", None, "a"]}
-    assert build.contains(keys).to_pylist() == [True, False, True]
+    assert as_list(build.contains(keys)) == [True, False, True]
 
 
 def chunks() -> dict[str, Callable[[list[bytes | None]], pa.Array]]:
@@ -231,8 +232,9 @@ def test_several_keys_in_many_forms() -> None:
     ]:
         with pytest.raises((prejoin.PlanError, TypeError), match=text):
             build.contains(keys)
-    with pytest.raises(prejoin.PlanError, match="a tuple of 2 values, 1 was given"):
-        build.get(1)
+    with pytest.raises(KeyError) as caught:
+        build[1]
+    assert "a tuple of 2 values, 1 was given" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +299,8 @@ def test_several_keys_in_many_forms() -> None:
 def test_values_match_exactly_or_are_refused(
     data_type: pa.DataType, held: list[Any], absent: list[Any], refused: list[Any]
 ) -> None:
-    """B3: keys that the type cannot hold are absent, keys of another kind are an error that names key and type."""
+    """B3: keys that the type cannot hold are absent, and so is one key of another kind, as in any mapping; many keys of
+    another kind are an error that names key and type."""
     keys = pa.concat_arrays(pa.array([value], data_type) for value in held)
     build = prejoin.prepare(pa.table({"id": keys}), "id")
     assert build.contains(held).to_pylist() == [True] * len(held)
@@ -307,11 +310,11 @@ def test_values_match_exactly_or_are_refused(
         assert build.get(value) is None, value
         assert build.contains([value, *held, None]).to_pylist() == [False, *[True] * len(held), False]
     for value in refused:
-        for ask in (lambda value=value: build.get(value), lambda value=value: build.lookup([value])):
-            with pytest.raises(
-                prejoin.PlanError, match=r'"id".*(Int8|UInt64|Float|Utf8|Binary|Bool|Date|Time|Duration|Decimal)'
-            ):
-                ask()
+        assert build.get(value) is None
+        with pytest.raises(
+            prejoin.PlanError, match=r'"id".*(Int8|UInt64|Float|Utf8|Binary|Bool|Date|Time|Duration|Decimal)'
+        ):
+            build.lookup([value])
 
 
 @pytest.mark.parametrize(
@@ -553,7 +556,7 @@ NULLS = {
 )
 def test_nulls_of_other_libraries_are_nulls(form: Any, kind: str, keys: list[Any], found: list[int]) -> None:
     """In lists, in arrays of objects and at any depth; NaN too, but where it is a value of the column."""
-    assert NULLS[kind].contains(form(keys)).to_pylist() == [bool(one) for one in found]
+    assert as_list(NULLS[kind].contains(form(keys))) == [bool(one) for one in found]
 
 
 @pytest.mark.parametrize(

@@ -133,12 +133,19 @@ def test_one_key(build: prejoin.PreparedBuild) -> None:
         with pytest.raises(KeyError) as caught:
             build[absent]
         assert caught.value.args == (absent,)
-    with pytest.raises(PlanError, match="type Int64"):
-        build["x"]
-    with pytest.raises(PlanError, match="type Int64"):
-        assert "x" in build
-    with pytest.raises(PlanError, match="type Int64"):
-        build.get("x", 1)
+    # As in any mapping, a key of another kind is one that is absent; the cause says what it is.
+    for other, cause in [("x", "type Int64"), (1.5, "type Int64"), ([1], "type Int64"), ((1, 2), "type Int64")]:
+        assert other not in build
+        assert build.get(other, ABSENT) is ABSENT
+        with pytest.raises(KeyError) as caught:
+            build[other]
+        assert caught.value.args == (other,)
+        assert isinstance(caught.value.__cause__, PlanError)
+        assert cause in str(caught.value.__cause__)
+    # Many keys of another kind are a mistake.
+    for ask in (build.lookup, build.contains, lambda keys: build.map(keys, "name")):
+        with pytest.raises(PlanError, match="type Int64"):
+            ask(["x"])
     # A build is no sequence of rows: 0, 1, 2 are keys.
     for walk in (iter, list, reversed):
         with pytest.raises(TypeError):
@@ -233,5 +240,5 @@ def test_join_as_a_method(build: prejoin.PreparedBuild) -> None:
         "limit": 1, "batch_size": 1, "validate": "m:1",
     }  # fmt: skip
     assert build.join(rows, **options).to_pydict() == {"name": ["ada"]}
-    with pytest.raises(PlanError, match='how="x" is no join kind'):
-        build.join(rows, how="x")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match='how="x" is not a kind of join'):
+        build.join(rows, how="x")  # type: ignore[call-overload]

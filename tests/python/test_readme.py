@@ -1,4 +1,4 @@
-"""The Python examples in README.md, docs/predicates.md and docs/star.md run as they are."""
+"""The Python examples in README.md and docs/ run as they are."""
 
 from __future__ import annotations
 
@@ -41,3 +41,16 @@ def test_examples_of_star_joins(capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile("\n".join(blocks), "docs/star.md", "exec"), {"__name__": "star"})
     shown = [line[2:] for line in blocks[-1].splitlines() if line.startswith("# ")]
     assert capsys.readouterr().out.splitlines() == shown
+
+
+def test_examples_of_as_of_joins() -> None:
+    """One after the other; each asserts what it gives."""
+    blocks = python_in("docs/asof.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/asof.md", "exec"), {"__name__": "asof"})
+
+
+def test_examples_of_frames() -> None:
+    blocks = python_in("docs/frames.md")
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), "docs/frames.md", "exec"), {"__name__": "frames"})

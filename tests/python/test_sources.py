@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import prejoin
-from foreign import OneArgCapsule
+from foreign import OneArgCapsule, as_table
 
 NUMBERS = pa.table({"k": pa.array([3, 1, None, 1], pa.int64()), "v": pa.array([30, 10, 0, 11], pa.int64())})
 TEXTS = pa.table({"k": pa.array([3, 1], pa.int64()), "s": pa.array(["drei", "eins"])})
@@ -76,11 +76,11 @@ def test_as_a_build_side(kind: str, tmp_path: pathlib.Path, pool: prejoin.Memory
 
 @kinds
 def test_as_a_probe_side(kind: str, tmp_path: pathlib.Path) -> None:
-    """The result is lazy, or a table, or a batch, by the kind of the probe side; never other rows."""
+    """The result is lazy, or a table, a batch or a frame, by the kind of the probe side; never other rows."""
     make, once = SOURCES[kind]
     build = prejoin.prepare(pa.table({"k": [1, 3], "w": [100, 300]}), "k")
     result = prejoin.join(make(NUMBERS, tmp_path), build)
-    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
+    table = as_table(result)
     assert table.to_pydict() == {"k": [3, 1, 1], "v": [30, 10, 11], "w": [300, 100, 100]}
     join = prejoin.HashJoin(build.schema, make(NUMBERS, tmp_path), "k", projection=["probe.v"])
     join = join.with_prepared_build(build)
@@ -99,7 +99,7 @@ def test_text(kind: str, tmp_path: pathlib.Path) -> None:
     build = prejoin.prepare(make(TEXTS, tmp_path), "k")
     assert build.to_table().to_pydict() == TEXTS.to_pydict()
     result = prejoin.join(make(TEXTS, tmp_path), prejoin.prepare(NUMBERS, "k"))
-    table = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
+    table = as_table(result)
     assert table["s"].to_pylist() == ["drei", "eins", "eins"]
 
 
@@ -233,7 +233,7 @@ def test_modules_that_are_stubbed_blocked_or_half_imported(monkeypatch: Any, mod
         table = joined if isinstance(joined, pa.Table) else joined.read_all()
         assert table["s"].to_pylist() == ["drei", "eins", "eins"]
     if module == "polars":
-        assert isinstance(prejoin.join(pl.DataFrame({"k": [3]}), build), pa.Table)
+        assert isinstance(prejoin.join(pl.DataFrame({"k": [3]}), build), pl.DataFrame)
 
 
 class Recorded(pl.LazyFrame):

@@ -17,7 +17,7 @@ use super::prepared::{PyPreparedBuild, collect, config_of};
 use super::session::PySession;
 use super::source::{self, Side};
 use crate::join::{ExplainFormat, PartitionMode};
-use crate::python::arguments::{count, keep_of, null_equalities, own_join_type, validate_of};
+use crate::python::arguments::{count, hash_join_type, hash_join_word, keep_of, null_equalities, validate_of};
 use crate::python::errors::{guarded, plan};
 use crate::python::execution::{Execution, run_options};
 use crate::python::interchange::{PySchema, batch_from_python, reader};
@@ -29,7 +29,8 @@ use crate::run::HashJoin;
 ///
 /// build, probe: a schema alone, any rows, or a `Source`.
 /// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
-/// how: which rows come out. left keeps probe rows, right keeps build rows.
+/// how: which rows come out: inner, probe_outer (all probe rows), build_outer (all build rows), full, semi, anti, mark,
+///     build_semi or build_anti. left and right are refused, since the build side comes first here.
 /// null_equal: whether null matches null; one bool, or one for each key.
 /// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
 /// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
@@ -110,7 +111,7 @@ impl PyHashJoin {
                 .on(on)
                 .null_equalities(null_equality)
                 .projected(projected(projection)?)
-                .join_type(own_join_type(how)?)
+                .join_type(hash_join_type(how)?)
                 .filter(predicate(r#where)?)
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
@@ -399,14 +400,14 @@ impl PyHashJoin {
     /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
-        self.current.get().spec.join_type.how()
+        hash_join_word(self.current.get().spec.join_type)
     }
 
     #[setter]
     fn set_how(&self, how: &str) -> PyResult<()> {
         guarded(|| {
             self.current.set(|join| {
-                join.spec.join_type = own_join_type(how)?;
+                join.spec.join_type = hash_join_type(how)?;
                 Ok(())
             })
         })

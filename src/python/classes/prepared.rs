@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -20,8 +19,10 @@ use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
+use crate::python::as_of::At;
 use crate::python::attached::JoinCache;
-use crate::python::errors::guarded;
+use crate::python::errors::{guarded, type_error};
+use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::{PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
@@ -87,7 +88,13 @@ impl PyPreparedBuild {
         self.build.is_unique()
     }
 
-    /// Which index was made: "dense", "hashed", "bytes" or "rows".
+    /// Name of the column that the rows of each key are ordered by; None for build order.
+    #[getter]
+    fn order_by(&self) -> Option<&str> {
+        self.build.spec().order().map(|order| self.build.schema().field(order).name().as_str())
+    }
+
+    /// Which index was made: "dense", "hashed", "bytes" or "rows"; "single" without key columns.
     #[getter]
     fn index_kind(&self) -> String {
         self.build.index_kind().to_string()
@@ -190,27 +197,52 @@ impl PyPreparedBuild {
         })
     }
 
+    /// The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.to_table(py)?.call_method1(intern!(py, "__arrow_c_stream__"), (requested_schema,))
+    }
+
+    /// The schema of the build rows, by the Arrow PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.schema(py)?.call_method0(intern!(py, "__arrow_c_schema__"))
+    }
+
     /// The row of one key as a dict of Python values, `default` where the key is absent.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do: an int that the key's
-    ///     type cannot hold is absent.
+    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
+    ///     cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
     /// keep: "first" or "last" row of a key, where some key has several.
+    /// asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
+    ///     one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
+    ///     takes None as key.
     ///
-    /// Raises PlanError for a key of another kind, and for a build that repeats keys without `keep`.
+    /// Raises PlanError for a build that repeats keys without `keep`.
     ///
     /// >>> import prejoin, pyarrow as pa
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.get(2), users.get(3), users[1], 3 in users
     /// ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
-    #[pyo3(signature = (key, default=None, *, keep="all"))]
+    #[pyo3(signature = (key, default=None, *, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn get<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         default: Option<Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         guarded(|| {
-            let row = lookup::get(key, &self.build, &self.lookups, keep_of(keep)?)?;
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            let row = lookup::get(key, &self.build, &self.lookups, keep_of(keep)?, at.as_ref())?;
             Ok(row.map(Bound::into_any).or(default))
         })
     }
@@ -218,8 +250,8 @@ impl PyPreparedBuild {
     /// The row of one key as a dict, as of `get`; KeyError where the key is absent.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
-            let row = lookup::get(key, &self.build, &self.lookups, Keep::All)?;
-            row.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
+            let row = lookup::get(key, &self.build, &self.lookups, Keep::All, None)?;
+            row.ok_or_else(|| lookup::key_error(&self.build, key))
         })
     }
 
@@ -237,6 +269,9 @@ impl PyPreparedBuild {
     /// default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
     ///     that is in the build stays null.
     /// keep: "first" or "last" row of a key, where some key has several.
+    /// asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
+    ///     as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
+    ///     `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
     ///
     /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
     /// for a build that repeats keys without `keep`.
@@ -245,26 +280,36 @@ impl PyPreparedBuild {
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
     /// [{'name': 'bob'}, {'name': None}]
-    #[pyo3(signature = (keys, columns=None, *, default=None, keep="all"))]
+    #[pyo3(signature = (keys, columns=None, *, default=None, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn lookup<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         columns: Option<&Bound<'py, PyAny>>,
         default: Option<&Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+        guarded(|| {
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?, at.as_ref())
+        })
     }
 
     /// The value of one column for each key, in order; null, or the default, where the key is absent.
     ///
-    /// A pandas or polars series gives a series of the same library with its name and index: in pandas' own types,
-    /// where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    /// A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
+    /// own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
     ///
     /// keys: as for `lookup`.
     /// column: the name of a build column.
     /// default: what stands where the key is absent. A null of a key that is in the build stays null.
     /// keep: "first" or "last" row of a key, where some key has several.
+    /// asof, strategy, tolerance, allow_exact_matches: as for `lookup`.
     ///
     /// Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
     /// hold exactly, and for a build that repeats keys without `keep`.
@@ -273,23 +318,36 @@ impl PyPreparedBuild {
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
     /// ['bob', 'nobody', 'ada']
-    #[pyo3(signature = (keys, column, default=None, *, keep="all"))]
+    #[pyo3(signature = (keys, column, default=None, *, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn map<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         column: &str,
         default: Option<&Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?))
+        guarded(|| {
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?, at.as_ref())
+        })
     }
 
-    /// Whether each key is in the build, as a pyarrow.BooleanArray without nulls. Keys as for `lookup`.
+    /// Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::contains(keys, &self.build, &self.lookups))
     }
 
-    /// The number of build rows of each key, as a pyarrow.UInt32Array without nulls. Keys as for `lookup`.
+    /// The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+    ///
+    /// keys: as for `lookup`.
     ///
     /// Their sum is the exact number of rows of an inner join, before anything of it is made.
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -322,34 +380,21 @@ impl PyPreparedBuild {
     /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
     /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
-    #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                        limit=None, batch_size=None, validate=None))]
-    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    #[pyo3(signature = (probe, *positional, **options),
+           text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
+                             suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None, \
+                             dtype_backend=None, **unknown)")]
     fn join<'py>(
         slf: &Bound<'py, Self>,
         probe: &Bound<'py, PyAny>,
-        on: Option<&Bound<'py, PyAny>>,
-        how: &str,
-        r#where: Option<&Bound<'py, PyAny>>,
-        select: Option<&Bound<'py, PyAny>>,
-        suffix: &str,
-        coalesce: Option<bool>,
-        limit: Option<&Bound<'py, PyAny>>,
-        batch_size: Option<&Bound<'py, PyAny>>,
-        validate: Option<&str>,
+        positional: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let options = PyDict::new(py);
-        options.set_item(intern!(py, "where"), r#where)?;
-        options.set_item(intern!(py, "select"), select)?;
-        options.set_item(intern!(py, "suffix"), suffix)?;
-        options.set_item(intern!(py, "coalesce"), coalesce)?;
-        options.set_item(intern!(py, "limit"), limit)?;
-        options.set_item(intern!(py, "batch_size"), batch_size)?;
-        options.set_item(intern!(py, "validate"), validate)?;
         // By its name: the function is made of builds, as this class is not of joins.
         let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
-        join.call((probe, slf, on, how), Some(&options))
+        let first = PyTuple::new(py, [probe, slf.as_any()])?;
+        join.call(first.as_sequence().concat(positional.as_sequence())?.to_tuple()?, options)
     }
 
     /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
@@ -377,9 +422,10 @@ impl PyPreparedBuild {
         let columns: Vec<String> =
             self.build.schema().fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
         format!(
-            "PreparedBuild({}; keys={:?}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
+            "PreparedBuild({}; keys={:?}{}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
             columns.join(", "),
             self.key_names(),
+            self.order_by().map_or_else(String::new, |order| format!(", order_by={order:?}")),
             self.build.num_rows(),
             self.build.num_keys(),
             self.build.index_kind(),
@@ -402,6 +448,9 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// schema: needed for an iterator that may be empty; else checked against the source's own.
 /// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
 /// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+/// order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
+///     times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
+///     come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
 /// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
 ///
 /// An exception of the source comes through unchanged. After an error the pool is as it was.
@@ -414,24 +463,36 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 /// >>> users.num_rows, users.num_keys, users.is_unique
 /// (3, 2, False)
 #[pyfunction]
-#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[pyo3(signature = (source, on=None, *, schema=None, null_equal=None, keep="all", order_by=None, pool=None, config=None,
+                    **unknown),
+       text_signature = "(source, on, *, schema=None, null_equal=None, keep='all', order_by=None, pool=None, config=None)")]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(crate) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    on: &Bound<'_, PyAny>,
+    on: Option<&Bound<'_, PyAny>>,
     schema: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
     keep: &str,
+    order_by: Option<&str>,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
+    unknown: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
+        refuse_unknown(Callee::Prepare, unknown)?;
+        let Some(on) = on else {
+            return Err(type_error("prepare() missing 1 required positional argument: 'on', the key columns"));
+        };
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
         let keep = keep_of(keep)?;
         let source = source::open(source, schema.map(schema_of).transpose()?)?;
-        let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
+        let schema = source.schema().clone();
+        let spec = match order_by {
+            Some(order) => BuildSpec::ordered_by_name(schema, &names, null_equality, order)?,
+            None => BuildSpec::by_name_each(schema, &names, null_equality)?,
+        };
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
         Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))

@@ -35,6 +35,11 @@ impl Columns {
         Ok(Self { positions, schema })
     }
 
+    /// Positions of the columns in the schema that they were chosen from.
+    pub(crate) fn positions(&self) -> &[usize] {
+        &self.positions
+    }
+
     /// Schema of these columns alone.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -23,5 +23,5 @@ mod stream;
 pub(crate) use batch::{batch_from_python, c_batch};
 pub(crate) use import::Columns;
 pub(crate) use lazy::{BatchStream, reader};
-pub(crate) use pyarrow::{PySchema, schema_of, type_name};
+pub(crate) use pyarrow::{PySchema, pyarrow, schema_of, type_name};
 pub(crate) use source::{Source, is_a};
