@@ -1,54 +1,58 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
 
 import pyarrow as pa
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from prejoin.typing import (
     ArrowArrayExportable,
     ArrowSchemaExportable,
+    ArrowTable,
+    AsofOptions,
+    DtypeBackend,
+    Frame,
+    HashJoinHow,
+    How,
+    JoinOptions,
+    Keep,
     Key,
     Keys,
+    LegHow,
     Legs,
     Memory,
     Metrics,
+    On,
     Operand,
     Properties,
     Rows,
     Saved,
+    Select,
     Statistics,
+    Strategy,
+    SupportsCollectBatches,
+    SupportsReadNextBatch,
+    SupportsScanner,
+    SupportsToReader,
+    Tolerance,
+    Validate,
 )
 
 __version__: str
 
-_OwnHow: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti"]
-_How: TypeAlias = (
-    _OwnHow
-    | Literal["outer", "full outer", "full_outer", "left outer", "left_outer", "right outer", "right_outer"]
-    | Literal[
-        "left semi", "left_semi", "left anti", "left_anti", "right semi", "right_semi", "right anti", "right_anti"
-    ]
-)
-_LegHow: TypeAlias = Literal[
-    "inner",
-    "left",
-    "left outer",
-    "left_outer",
-    "semi",
-    "left semi",
-    "left_semi",
-    "anti",
-    "left anti",
-    "left_anti",
-    "mark",
-]
 _Mode: TypeAlias = Literal["collect_left", "partitioned"]
-_Keep: TypeAlias = Literal["all", "first", "last"]
-_Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
 _T = TypeVar("_T")
+# What is joined tells what comes out, whatever library it is of.
+_Frame = TypeVar("_Frame", bound=Frame)
+_Batch = TypeVar("_Batch", bound=ArrowArrayExportable)
+_Table = TypeVar("_Table", bound=ArrowTable)
+_Dicts: TypeAlias = list[dict[str, Any]]
+_Batches: TypeAlias = Sequence[ArrowArrayExportable] | Sequence[ArrowTable]
+_Lazy: TypeAlias = SupportsCollectBatches | SupportsScanner | Source | Iterator[Any]
+_Reader: TypeAlias = SupportsReadNextBatch | SupportsToReader
+_Build: TypeAlias = PreparedBuild | Rows | Leg | Legs
 
 class PrejoinError(Exception):
     """Base of all errors of prejoin."""
@@ -199,8 +203,12 @@ class PreparedBuild:
         """True if no key that a probe can match is in two rows."""
 
     @property
+    def order_by(self) -> str | None:
+        """Name of the column that the rows of each key are ordered by; None for build order."""
+
+    @property
     def index_kind(self) -> str:
-        """The kind of index: "dense", "hashed", "bytes" or "rows"."""
+        """The kind of index: "dense", "hashed", "bytes" or "rows"; "single" for a build without key columns."""
 
     @property
     def reserved_bytes(self) -> int:
@@ -297,7 +305,17 @@ class PreparedBuild:
         """The schema of the build rows, by the Arrow PyCapsule interface."""
 
     @overload
-    def get(self, key: Any, default: None = None, *, keep: _Keep = "all") -> dict[str, Any] | None:
+    def get(
+        self,
+        key: Any,
+        default: None = None,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | None:
         """The row of one key as a dict of Python values.
 
         Args:
@@ -306,6 +324,12 @@ class PreparedBuild:
                 if keys are ints.
             default: What is returned if the key is absent.
             keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: For a build prepared with `order_by`: the value that is looked for among the rows of the key. It
+                chooses one row of each key by `strategy`, `tolerance` and `allow_exact_matches`. A build without key
+                columns takes None as key.
+            strategy: "backward", "forward" or "nearest", as for `join_asof`.
+            tolerance: The largest distance of the row that `asof` chooses.
+            allow_exact_matches: Whether `asof` takes rows at the value itself.
 
         Returns:
             {column name: value}, or `default`.
@@ -322,7 +346,17 @@ class PreparedBuild:
         """
 
     @overload
-    def get(self, key: Any, default: _T, *, keep: _Keep = "all") -> dict[str, Any] | _T: ...
+    def get(
+        self,
+        key: Any,
+        default: _T,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> dict[str, Any] | _T: ...
     def __getitem__(self, key: Any, /) -> dict[str, Any]:
         """The row of one key as a dict, as of `get`; KeyError where the key is absent."""
 
@@ -331,11 +365,15 @@ class PreparedBuild:
 
     def lookup(
         self,
-        keys: Keys,
+        keys: Keys | None,
         columns: Sequence[str] | None = None,
         *,
         default: Any = None,
-        keep: _Keep = "all",
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> pa.RecordBatch:
         """One row for each key, in the order of the keys.
 
@@ -347,6 +385,12 @@ class PreparedBuild:
             default: The values of a key that is absent: {column: value}, or one value for all columns. A null of a key
                 that is in the build stays null.
             keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: For a build prepared with `order_by`: what is looked for among the rows of each key, one value for
+                each as a list or an array, or one for all. It chooses one row of each key by `strategy`, `tolerance`
+                and `allow_exact_matches`. A build without key columns takes None as keys.
+            strategy: "backward", "forward" or "nearest", as for `join_asof`.
+            tolerance: The largest distance of the row that `asof` chooses.
+            allow_exact_matches: Whether `asof` takes rows at the value itself.
 
         Returns:
             A pyarrow.RecordBatch of as many rows as keys, with null or the default for keys that are absent.
@@ -363,7 +407,18 @@ class PreparedBuild:
 
         """
 
-    def map(self, keys: Keys, column: str, default: Any = None, *, keep: _Keep = "all") -> Any:
+    def map(
+        self,
+        keys: Keys | None,
+        column: str,
+        default: Any = None,
+        *,
+        keep: Keep = "all",
+        asof: Any = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
+    ) -> Any:
         """The value of one column for each key, in the order of the keys.
 
         Args:
@@ -371,6 +426,10 @@ class PreparedBuild:
             column: The name of a build column.
             default: The value of a key that is absent. A null of a key that is in the build stays null.
             keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: As for `lookup`.
+            strategy: As for `lookup`.
+            tolerance: As for `lookup`.
+            allow_exact_matches: As for `lookup`.
 
         Returns:
             For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
@@ -451,21 +510,8 @@ class PreparedBuild:
 
         """
 
-    def join(
-        self,
-        probe: Rows,
-        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-        how: _How = "inner",
-        *,
-        where: Expr | str | None = None,
-        select: Sequence[str] | Mapping[str, str] | None = None,
-        suffix: str = "_right",
-        coalesce: bool | None = None,
-        limit: int | None = None,
-        batch_size: int | None = None,
-        validate: _Validate | None = None,
-        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
-    ) -> Any:
+    @overload
+    def join(self, probe: _Dicts, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]) -> _Dicts:
         """Joins `probe` to this build: `prejoin.join(probe, build, ...)` with the same arguments, results and errors.
 
         Example:
@@ -476,6 +522,60 @@ class PreparedBuild:
 
         """
 
+    @overload
+    def join(
+        self, probe: _Frame, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> _Frame: ...
+    @overload
+    def join(
+        self, probe: _Lazy, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> pa.RecordBatchReader: ...
+    @overload
+    def join(
+        self, probe: _Batch, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+    ) -> _Batch: ...
+    @overload
+    def join(
+        self,
+        probe: _Table,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> _Table: ...
+    @overload
+    def join(
+        self,
+        probe: _Batches,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> pa.Table: ...
+    @overload
+    def join(
+        self,
+        probe: _Reader,
+        on: On | None = None,
+        how: How = "inner",
+        **options: Unpack[JoinOptions],
+    ) -> pa.RecordBatchReader: ...
+    @overload
+    def join(
+        self,
+        probe: Rows,
+        on: On | None = None,
+        how: How = "inner",
+        *,
+        where: Expr | str | None = None,
+        select: Select | None = None,
+        prefix: str = "",
+        suffix: str = "_right",
+        default: Any = None,
+        coalesce: bool | None = None,
+        limit: int | None = None,
+        batch_size: int | None = None,
+        validate: Validate | None = None,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> Any: ...
     def probe_indices(
         self, keys: Keys, how: Literal["inner", "left", "right", "full"] = "inner"
     ) -> tuple[pa.UInt32Array, pa.UInt32Array]:
@@ -555,17 +655,25 @@ class Leg:
         where: A condition on matched pairs, SQL text or made with `col` and `lit`; null means "no". "build.x" is a
             column of this build, "probe.x" one of the probe side, "planes.x" one of the leg of that name; a name alone
             is that of the only column that has it.
+        prefix: Put before the name of each build column, and before "mark".
         suffix: Appended to names of build columns that are taken; where that is taken too, the leg's name goes before
             the column's.
         select: The build columns that come out, a list or {new name: name}; all but the keys by default. Later legs
             reach the others all the same.
+        default: What rows of a left join without a match have instead of null: {build column: value}, or one value for
+            all columns that come out. It is of the column's type. A later leg looks it up as any value.
         validate: "m:m" checks nothing; "m:1" asks for a build with one row per key, "1:m" for rows of which no two
             share a key of the build, "1:1" for both.
+        asof: For a build prepared with `order_by`: the column whose values choose one row of each key, a name as of
+            `on` or {column: order column}; this makes the leg an as-of join.
+        strategy: "backward", "forward" or "nearest", as for `join_asof`.
+        tolerance: Largest distance of the row that `asof` chooses.
+        allow_exact_matches: Whether `asof` takes rows at the value itself.
 
     Raises:
-        PlanError: For a word that is none of these, keys that the build does not have, a build that `validate` refuses,
-            and a condition that cannot be read.
-        TypeError: For a build that is none.
+        PlanError: For a `how` or `validate` other than these, keys that the build does not have, a build that
+            `validate` refuses, a default of another type, and a condition that cannot be read.
+        TypeError: For anything but a build, and for arguments that do not exist.
 
     Example:
         >>> import prejoin, pyarrow as pa
@@ -578,13 +686,19 @@ class Leg:
     def __new__(
         cls,
         build: PreparedBuild | SharedBuild,
-        on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-        how: _LegHow = "inner",
+        on: On | None = None,
+        how: LegHow = "inner",
         *,
         where: Expr | str | None = None,
+        prefix: str = "",
         suffix: str = "_right",
-        select: Sequence[str] | Mapping[str, str] | None = None,
-        validate: _Validate | None = None,
+        select: Select | None = None,
+        default: Any = None,
+        validate: Validate | None = None,
+        asof: str | Mapping[str, str] | None = None,
+        strategy: Strategy = "backward",
+        tolerance: Tolerance | None = None,
+        allow_exact_matches: bool = True,
     ) -> Self: ...
     @property
     def build(self) -> PreparedBuild:
@@ -603,16 +717,40 @@ class Leg:
         """The condition on pairs."""
 
     @property
+    def prefix(self) -> str:
+        """What is put before the names of the build columns."""
+
+    @property
     def suffix(self) -> str:
         """What is appended to names that are taken."""
 
     @property
-    def select(self) -> list[str] | dict[str, str] | None:
+    def select(self) -> list[str | dict[str, str]] | dict[str, str] | None:
         """The build columns that come out, as they were given."""
+
+    @property
+    def default(self) -> Any:
+        """What rows without a match have instead of null, as it was given."""
 
     @property
     def validate(self) -> str:
         """How many rows of each side may share a key."""
+
+    @property
+    def asof(self) -> str | dict[str, str] | None:
+        """The values that are searched for in the build's order, as they were given; None where keys alone decide."""
+
+    @property
+    def strategy(self) -> str:
+        """Which row an as-of join takes."""
+
+    @property
+    def tolerance(self) -> Tolerance | None:
+        """Largest distance of a match of an as-of join, as it was given."""
+
+    @property
+    def allow_exact_matches(self) -> bool:
+        """Whether an as-of join takes rows at the value itself."""
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
@@ -624,8 +762,9 @@ class StarJoin:
         legs: A list of Leg or PreparedBuild, or a mapping {name: leg}. The legs of a list are named leg0, leg1, and so
             on.
         select: Output columns in their order, a list or {new name: column}: names of the output, or "probe.x" and
-            "planes.seats" with the leg's name, which also reach what does not come out by itself. Others are not made
-            at all; [] keeps the row count.
+            "planes.seats" with the leg's name, which also reach what does not come out by itself. "probe.*" and
+            "planes.*" are the columns of that table that come out without `select`. Others are not made at all; []
+            keeps the row count.
         limit: Largest number of output rows.
         batch_size: Largest number of rows of a batch of a lazy result (8192).
 
@@ -637,7 +776,7 @@ class StarJoin:
 
     Raises:
         PlanError: For no legs, and names of legs that are taken.
-        TypeError: For legs that are none.
+        TypeError: For anything but legs, and for arguments that do not exist.
 
     Example:
         >>> import prejoin, pyarrow as pa
@@ -653,12 +792,13 @@ class StarJoin:
         cls,
         legs: Legs,
         *,
-        select: Sequence[str] | Mapping[str, str] | None = None,
+        select: Select | None = None,
         limit: int | None = None,
         batch_size: int | None = None,
     ) -> Self: ...
-    def __call__(self, probe: Rows, *, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> Any:
-        """Joins `probe` and answers in kind, as `join` does.
+    @overload
+    def __call__(self, probe: _Dicts, *, dtype_backend: DtypeBackend | None = None) -> _Dicts:
+        """Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
         frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
@@ -673,11 +813,35 @@ class StarJoin:
 
         """
 
+    @overload
+    def __call__(self, probe: _Frame, *, dtype_backend: DtypeBackend | None = None) -> _Frame: ...
+    @overload
+    def __call__(self, probe: _Lazy, *, dtype_backend: DtypeBackend | None = None) -> pa.RecordBatchReader: ...
+    @overload
+    def __call__(self, probe: _Batch, *, dtype_backend: DtypeBackend | None = None) -> _Batch: ...
+    @overload
+    def __call__(
+        self,
+        probe: _Table,
+        *,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> _Table: ...
+    @overload
+    def __call__(
+        self,
+        probe: _Batches,
+        *,
+        dtype_backend: DtypeBackend | None = None,
+    ) -> pa.Table: ...
+    @overload
+    def __call__(self, probe: _Reader, *, dtype_backend: DtypeBackend | None = None) -> pa.RecordBatchReader: ...
+    @overload
+    def __call__(self, probe: Rows, *, dtype_backend: DtypeBackend | None = None) -> Any: ...
     def schema(self, probe_schema: ArrowSchemaExportable) -> pa.Schema:
         """The pyarrow.Schema of the output over a probe side of this schema, without any rows.
 
         Args:
-            probe_schema: A pyarrow.Schema, or anything with __arrow_c_schema__.
+            probe_schema: A pyarrow.Schema, anything with __arrow_c_schema__, or rows, which are not read.
 
         Returns:
             The schema that the output of a call has.
@@ -706,7 +870,7 @@ class StarJoin:
         """The legs by name, in order."""
 
     @property
-    def select(self) -> list[str] | dict[str, str] | None:
+    def select(self) -> list[str | dict[str, str]] | dict[str, str] | None:
         """The output columns, as they were chosen."""
 
     @property
@@ -1049,7 +1213,7 @@ class Expr:
         Example:
             >>> import prejoin
             >>> prejoin.col("build.n").try_cast("int")
-            TRY_CAST(build.n AS INTEGER)
+            TRY_CAST(build.n AS INT)
 
         """
 
@@ -1062,9 +1226,9 @@ class Session:
     Example:
         >>> import prejoin, pyarrow as pa
         >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
-        >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="right").open()
+        >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
         >>> session.push(events).to_pydict(), session.finish().num_rows
-        ({'id': [2], 'user': [2]}, 1)
+        ({'id': [2, None], 'user': [2, 3]}, 0)
 
     """
 
@@ -1190,7 +1354,9 @@ class HashJoin:
         build: A schema alone, any rows, or a `Source`.
         probe: A schema alone, any rows, or a `Source`.
         on: Pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
-        how: Which rows come out. "left" keeps all probe rows, "right" all build rows.
+        how: Which rows come out: "inner", "probe_outer" (all probe rows), "build_outer" (all build rows), "full",
+            "semi", "anti", "mark", "build_semi" or "build_anti". "left" and "right" are refused, since the build
+            side comes first here.
         null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
         where: A condition on matched pairs, SQL text or made with `col` and `lit`. A pair passes only if it is
             true.
@@ -1225,7 +1391,7 @@ class HashJoin:
         build: ArrowSchemaExportable | Rows,
         probe: ArrowSchemaExportable | Rows,
         on: Key | Iterable[Key | tuple[Key, Key]],
-        how: _OwnHow = "inner",
+        how: HashJoinHow = "inner",
         *,
         null_equal: bool | Sequence[bool] | None = None,
         where: Expr | str | None = None,
@@ -1233,7 +1399,7 @@ class HashJoin:
         limit: int | None = None,
         mode: _Mode = "collect_left",
         null_aware: bool = False,
-        validate: _Validate | None = None,
+        validate: Validate | None = None,
         dynamic_filter: DynamicFilter | None = None,
     ) -> Self: ...
     def replace(self, **changes: Any) -> HashJoin:
@@ -1265,7 +1431,7 @@ class HashJoin:
         self,
         source: Rows,
         *,
-        keep: _Keep = "all",
+        keep: Keep = "all",
         pool: MemoryPool | None = None,
         config: Config | None = None,
     ) -> PreparedBuild:
@@ -1329,8 +1495,8 @@ class HashJoin:
 
         Each call without `partition` is a new run. The partitions of one run are executed one by one.
 
-        Unmatched build rows of right and full joins, and all rows of build_semi and build_anti joins, come once per
-        run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
+        Unmatched build rows of build_outer and full joins, and all rows of build_semi and build_anti joins, come once
+        per run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
         with the probe rows that it has read so far. If it is the last one after all others have been read, these rows
         do not come; while a partition is not executed at all, they wait for it.
 
@@ -1471,11 +1637,11 @@ class HashJoin:
     @on.setter
     def on(self, on: Key | Iterable[Key | tuple[Key, Key]]) -> None: ...
     @property
-    def how(self) -> _OwnHow:
-        """The join type."""
+    def how(self) -> HashJoinHow:
+        """The kind of the join."""
 
     @how.setter
-    def how(self, how: _OwnHow) -> None: ...
+    def how(self, how: HashJoinHow) -> None: ...
     @property
     def null_equal(self) -> tuple[bool, ...]:
         """Whether null matches null, for each key."""
@@ -1502,7 +1668,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """One build for all probe partitions ("collect_left"), or one for each ("partitioned")."""
+        """ "collect_left" for one build for all probe partitions, "partitioned" for one for each."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
@@ -1513,11 +1679,11 @@ class HashJoin:
     @null_aware.setter
     def null_aware(self, null_aware: bool) -> None: ...
     @property
-    def validate(self) -> _Validate:
+    def validate(self) -> Validate:
         """How many rows of each side may share a key."""
 
     @validate.setter
-    def validate(self, validate: _Validate | None) -> None: ...
+    def validate(self, validate: Validate | None) -> None: ...
 
 def prepare(
     source: Rows,
@@ -1525,7 +1691,8 @@ def prepare(
     *,
     schema: ArrowSchemaExportable | None = None,
     null_equal: bool | Sequence[bool] | None = None,
-    keep: _Keep = "all",
+    keep: Keep = "all",
+    order_by: str | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
@@ -1538,6 +1705,10 @@ def prepare(
         schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
             it.
         null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+        order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
+            dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
+            is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
+            is by this order.
         keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
         pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
         config: Choices about index and filters.
@@ -1559,22 +1730,11 @@ def prepare(
 
     """
 
+@overload
 def join(
-    probe: Rows,
-    build: PreparedBuild | Rows | Leg | Legs,
-    on: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
-    how: _How = "inner",
-    *,
-    where: Expr | str | None = None,
-    select: Sequence[str] | Mapping[str, str] | None = None,
-    suffix: str = "_right",
-    coalesce: bool | None = None,
-    limit: int | None = None,
-    batch_size: int | None = None,
-    validate: _Validate | None = None,
-    dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
-) -> Any:
-    """Joins `probe` to `build` and answers in kind.
+    probe: _Dicts, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Dicts:
+    """Joins `probe` to `build`: a batch with a batch as result, a table with a table, a stream with a stream.
 
     A batch gives one pyarrow.RecordBatch whatever its size, and a table or a list of batches a pyarrow.Table. A
     polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
@@ -1590,9 +1750,14 @@ def join(
         Words of other libraries are taken too: outer, left_semi, right anti.
     where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
     select: output columns in their order: a list of names, or a mapping {new name: name}. A name is one of the output,
-        or "probe.x" or "build.y", which also reaches the build's keys and needs no suffix. Others are not made at all;
-        [] keeps the row count.
-    suffix: appended to the names of build columns that the probe side has too.
+        or "probe.x" or "build.y", which also reaches the build's keys. "probe.*" and "build.*" are the columns of that
+        side that come out without `select`; a list may hold mappings beside them. Others are not made at all; [] keeps
+        the row count.
+    prefix: put before the name of each build column, and before "mark".
+    suffix: appended to the names of build columns that are taken, as by the probe side; where that is taken too, it is
+        "build." before the name instead.
+    default: what probe rows of left and full joins without a match have instead of null: {build column: value}, or one
+        value for all build columns that come out, apart from keys. It is of the column's type.
     coalesce: for right and full, one key column that is filled from the build on unmatched build rows; by default where
         the key types are equal and no probe column meets several build columns.
     limit: largest number of output rows.
@@ -1606,8 +1771,9 @@ def join(
     The output has the probe's columns, then the build's without its keys; semi, anti and mark have the probe's (mark
     adds a Boolean column "mark"), build_semi and build_anti the build's.
 
-    Raises PlanError for unknown columns, key types that differ, names that clash after the suffix, and builds that
-    validate refuses; ExecutionError for probe rows that it refuses; TypeError for what gives no rows.
+    Raises PlanError for unknown columns, key types that differ, a default of another type than its column, and builds
+    that validate refuses; ExecutionError for probe rows that it refuses; TypeError for what gives no rows, and for
+    arguments that do not exist.
 
     >>> import prejoin, pyarrow as pa
     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
@@ -1615,6 +1781,217 @@ def join(
     [{'id': 2, 'at': 10, 'name': 'bob'}, {'id': 3, 'at': 20, 'name': None}]
     """
 
+@overload
+def join(
+    probe: _Frame, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Frame: ...
+@overload
+def join(
+    probe: _Lazy, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> pa.RecordBatchReader: ...
+@overload
+def join(
+    probe: _Batch, build: _Build, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]
+) -> _Batch: ...
+@overload
+def join(
+    probe: _Table,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> _Table: ...
+@overload
+def join(
+    probe: _Batches,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> pa.Table: ...
+@overload
+def join(
+    probe: _Reader,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    **options: Unpack[JoinOptions],
+) -> pa.RecordBatchReader: ...
+@overload
+def join(
+    probe: Rows,
+    build: _Build,
+    on: On | None = None,
+    how: How = "inner",
+    *,
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    coalesce: bool | None = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    validate: Validate | None = None,
+    dtype_backend: DtypeBackend | None = None,
+) -> Any: ...
+def join_schema(
+    probe_schema: ArrowSchemaExportable | Rows,
+    build: PreparedBuild | ArrowSchemaExportable | Rows | Leg | Legs,
+    on: On | None = None,
+    how: How = "inner",
+    *,
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    coalesce: bool | None = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    validate: Validate | None = None,
+) -> pa.Schema:
+    """The schema of what `join` returns for these arguments, without any rows.
+
+    Args:
+        probe_schema: The probe side's pyarrow.Schema, anything with __arrow_c_schema__, or rows, which are not read.
+        build: A PreparedBuild, the schema of a build (needs `on`), rows of it, which are not read, or the legs of a
+            StarJoin.
+        on: As for `join`, like all that follow.
+        how: Which rows come out.
+        where: A condition on matched pairs.
+        select: The output columns.
+        prefix: Put before the names of build columns.
+        suffix: Appended to names that are taken.
+        default: What unmatched rows have instead of null.
+        coalesce: Whether keys of right and full joins are one column.
+        limit: Largest number of rows.
+        batch_size: Largest number of rows of a batch.
+        validate: How many rows of each side may share a key.
+
+    Returns:
+        The pyarrow.Schema of the result.
+
+    Raises:
+        PlanError: As of `join`.
+        TypeError: For what has no schema, and for arguments that do not exist.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = pa.schema({"id": pa.int64(), "name": pa.string()})
+        >>> events = pa.schema({"user": pa.int64()})
+        >>> prejoin.join_schema(events, users, on={"user": "id"}, how="left", prefix="user_").names
+        ['user', 'user_name']
+
+    """
+
+@overload
+def join_asof(
+    probe: _Dicts, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Dicts:
+    """Joins each row of `probe` with the one row of its key in `build` that is nearest in the build's order.
+
+    Probe rows come in any order and keep it. A build is prepared once with `order_by` and searched by any number of
+    calls.
+
+    Args:
+        probe: Rows, as for `join`.
+        build: A PreparedBuild that was prepared with `order_by`, or rows that are prepared for this call (needs `on`
+            and `asof`; `on=[]` where there are no keys).
+        on: Key columns, which are equal in a match, as for `join`.
+        asof: The values that are compared: a column name that both sides have, or {probe name: build name}; by default
+            the name of the build's order column. The types compare as those of keys do: integers, decimals and
+            timestamps by value over widths, scales and units.
+        strategy: "backward" takes the last build row at or before the probe's value, of equal ones the last; "forward"
+            the first row at or after it, of equal ones the first; "nearest" the nearer one of both, at the same
+            distance the one of backward. Texts have no nearest.
+        tolerance: Largest distance of a match: a number for numbers, a timedelta for dates and times; None is any.
+        allow_exact_matches: Whether a build row at the probe's value itself counts.
+        how: "left" keeps probe rows without a match, beside nulls; "inner", "semi", "anti" and "mark" as for `join`.
+        where: A condition on the pairs that the search gave; a pair that does not meet it is no match. Other rows of
+            the key are not tried then.
+        select: Output columns, as for `join`.
+        prefix: Put before the name of each build column.
+        suffix: Appended to the names of build columns that the probe side has too, the order column among them.
+        default: What probe rows without a match have instead of null, as for `join`.
+        limit: Largest number of output rows.
+        batch_size: Largest number of rows of a batch of a lazy result (8192).
+        dtype_backend: Types of a pandas.DataFrame, as of `join`.
+        **others: None; those of other libraries are refused with their name here.
+
+    Build rows whose order value is null or NaN match nothing, nor do probe rows.
+
+    Returns:
+        The probe's columns, then the build's without its keys, in the kind of `probe`, as for `join`.
+
+    Raises:
+        PlanError: For a build that has no order, unknown columns, types that do not compare, a tolerance that does not
+            fit them, and names that clash after the suffix.
+        TypeError: For what gives no rows, and for arguments of other libraries.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> quotes = pa.table({"symbol": ["A", "A", "B"], "ts": [1, 5, 2], "bid": [10.0, 10.5, 7.0]})
+        >>> quotes = prejoin.prepare(quotes, on="symbol", order_by="ts")
+        >>> trades = pa.record_batch({"symbol": ["A", "B", "A"], "ts": [6, 1, 4]})
+        >>> prejoin.join_asof(trades, quotes).to_pydict()
+        {'symbol': ['A', 'B', 'A'], 'ts': [6, 1, 4], 'ts_right': [5, None, 1], 'bid': [10.5, None, 10.0]}
+
+    """
+
+@overload
+def join_asof(
+    probe: _Frame, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Frame: ...
+@overload
+def join_asof(
+    probe: _Lazy, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> pa.RecordBatchReader: ...
+@overload
+def join_asof(
+    probe: _Batch, build: PreparedBuild | Rows, on: On | None = None, **options: Unpack[AsofOptions]
+) -> _Batch: ...
+@overload
+def join_asof(
+    probe: _Table,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> _Table: ...
+@overload
+def join_asof(
+    probe: _Batches,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> pa.Table: ...
+@overload
+def join_asof(
+    probe: _Reader,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    **options: Unpack[AsofOptions],
+) -> pa.RecordBatchReader: ...
+@overload
+def join_asof(
+    probe: Rows,
+    build: PreparedBuild | Rows,
+    on: On | None = None,
+    *,
+    asof: str | Mapping[str, str] | None = None,
+    strategy: Strategy = "backward",
+    tolerance: Tolerance | None = None,
+    allow_exact_matches: bool = True,
+    how: LegHow = "left",
+    where: Expr | str | None = None,
+    select: Select | None = None,
+    prefix: str = "",
+    suffix: str = "_right",
+    default: Any = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
+    dtype_backend: DtypeBackend | None = None,
+) -> Any: ...
 def open(
     path: str | os.PathLike[str], *, verify: bool = True, pool: MemoryPool | None = None, memory: bool = False
 ) -> PreparedBuild:

@@ -240,5 +240,5 @@ def test_join_as_a_method(build: prejoin.PreparedBuild) -> None:
         "limit": 1, "batch_size": 1, "validate": "m:1",
     }  # fmt: skip
     assert build.join(rows, **options).to_pydict() == {"name": ["ada"]}
-    with pytest.raises(PlanError, match='how="x" is no join kind'):
-        build.join(rows, how="x")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match='how="x" is not a kind of join'):
+        build.join(rows, how="x")  # type: ignore[call-overload]

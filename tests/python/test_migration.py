@@ -64,7 +64,7 @@ def pandas_merge_left() -> Examples:
 @example
 def pandas_join_on_a_column() -> Examples:
     df = pd.DataFrame({"key": ["K0", "K1", "K2", "K3", "K4", "K5"], "A": ["A0", "A1", "A2", "A3", "A4", "A5"]})
-    other = pd.DataFrame({"key": ["K0", "K1", "K2"], "B": ["B0", "B1", "B2"]})
+    other = pd.DataFrame({"key": ["K0", "K1", "K2"], "B": ["b0", "b1", "b2"]})
     right = prejoin.prepare(other, on="key")
     return df.join(other.set_index("key"), on="key"), df.prejoin.join(right, on="key", how="left")
 
@@ -73,7 +73,7 @@ def pandas_join_on_a_column() -> Examples:
 def pandas_join_that_repeats_rows() -> Examples:
     """With `validate="m:1"`, as the page shows it."""
     df = pd.DataFrame({"key": ["K0", "K1", "K1", "K3", "K0", "K1"], "A": ["A0", "A1", "A2", "A3", "A4", "A5"]})
-    other = pd.DataFrame({"key": ["K0", "K1", "K2"], "B": ["B0", "B1", "B2"]})
+    other = pd.DataFrame({"key": ["K0", "K1", "K2"], "B": ["b0", "b1", "b2"]})
     right = prejoin.prepare(other, on="key")
     return (
         df.join(other.set_index("key"), on="key", validate="m:1"),

@@ -43,6 +43,13 @@ def test_examples_of_star_joins(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_examples_of_as_of_joins() -> None:
+    """One after the other; each asserts what it gives."""
+    blocks = python_in("docs/asof.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/asof.md", "exec"), {"__name__": "asof"})
+
+
 def test_examples_of_frames() -> None:
     blocks = python_in("docs/frames.md")
     assert len(blocks) == 2

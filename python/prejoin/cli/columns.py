@@ -77,7 +77,7 @@ def mapping(on: Sequence[tuple[str, str]]) -> dict[str, str | list[str]]:
     return {probe: builds[0] if len(builds) == 1 else builds for probe, builds in found.items()}
 
 
-def selection(text: str | None, probe: pa.Schema, build: pa.Schema) -> list[str] | dict[str, str] | None:
+def selection(text: str | None) -> list[str | dict[str, str]] | None:
     """`--select` as `prejoin.join` takes it."""
     if text is None:
         return None
@@ -85,23 +85,12 @@ def selection(text: str | None, probe: pa.Schema, build: pa.Schema) -> list[str]
     for parts in chosen:
         if len(parts) > 2 or "" in parts:
             raise UsageError(f"--select: {'='.join(parts)!r} is neither a name nor NEW=NAME")
-    if all(len(parts) == 1 for parts in chosen):
-        return [name for (name,) in chosen]
-    own = {*probe.names, *build.names}
-    found: dict[str, str] = {}
-    for parts in chosen:
-        name = parts[-1]
-        new = parts[0] if len(parts) == 2 else name if name in own else _unqualified(name)
-        if new in found:
-            raise FileError(f"--select: two output columns would be called {new!r}; rename one by NEW={name}")
-        found[new] = name
-    return found
+    return [parts[0] if len(parts) == 1 else {parts[0]: parts[1]} for parts in chosen]
 
 
-def _unqualified(name: str) -> str:
-    """The name of `probe.x` and `build.y` in the output."""
-    side, point, rest = name.partition(".")
-    return rest if point and side in ("probe", "build") else name
+def chosen_names(select: Iterable[str | dict[str, str]]) -> set[str]:
+    """The columns that a selection names."""
+    return {name for item in select for name in ([item] if isinstance(item, str) else item.values())}
 
 
 def csv_types(given: Sequence[str]) -> dict[str, pa.DataType]:

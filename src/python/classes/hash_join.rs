@@ -17,7 +17,7 @@ use super::prepared::{PyPreparedBuild, collect, config_of};
 use super::session::PySession;
 use super::source::{self, Side};
 use crate::join::{ExplainFormat, PartitionMode};
-use crate::python::arguments::{count, keep_of, null_equalities, own_join_type, validate_of};
+use crate::python::arguments::{count, hash_join_type, hash_join_word, keep_of, null_equalities, validate_of};
 use crate::python::errors::{guarded, plan};
 use crate::python::execution::{Execution, run_options};
 use crate::python::interchange::{PySchema, batch_from_python, reader};
@@ -42,7 +42,9 @@ use crate::run::HashJoin;
 ///     build: A schema alone, any rows, or a `Source`.
 ///     probe: A schema alone, any rows, or a `Source`.
 ///     on: Pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
-///     how: Which rows come out. "left" keeps all probe rows, "right" all build rows.
+///     how: Which rows come out: "inner", "probe_outer" (all probe rows), "build_outer" (all build rows), "full",
+///         "semi", "anti", "mark", "build_semi" or "build_anti". "left" and "right" are refused, since the build
+///         side comes first here.
 ///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
 ///     where: A condition on matched pairs, SQL text or made with `col` and `lit`. A pair passes only if it is
 ///         true.
@@ -116,7 +118,7 @@ impl PyHashJoin {
                 .on(on)
                 .null_equalities(null_equality)
                 .projected(projected(projection)?)
-                .join_type(own_join_type(how)?)
+                .join_type(hash_join_type(how)?)
                 .filter(predicate(r#where)?)
                 .limit(count("limit", limit)?)
                 .mode(mode_of(mode)?)
@@ -271,8 +273,8 @@ impl PyHashJoin {
     ///
     /// Each call without `partition` is a new run. The partitions of one run are executed one by one.
     ///
-    /// Unmatched build rows of right and full joins, and all rows of build_semi and build_anti joins, come once per
-    /// run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
+    /// Unmatched build rows of build_outer and full joins, and all rows of build_semi and build_anti joins, come once
+    /// per run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
     /// with the probe rows that it has read so far. If it is the last one after all others have been read, these rows
     /// do not come; while a partition is not executed at all, they wait for it.
     ///
@@ -515,17 +517,17 @@ impl PyHashJoin {
         })
     }
 
-    /// The join type.
+    /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
-        self.current.get().spec.join_type.how()
+        hash_join_word(self.current.get().spec.join_type)
     }
 
     #[setter]
     fn set_how(&self, how: &str) -> PyResult<()> {
         guarded(|| {
             self.current.set(|join| {
-                join.spec.join_type = own_join_type(how)?;
+                join.spec.join_type = hash_join_type(how)?;
                 Ok(())
             })
         })
@@ -596,7 +598,7 @@ impl PyHashJoin {
         })
     }
 
-    /// One build for all probe partitions ("collect_left"), or one for each ("partitioned").
+    /// "collect_left" for one build for all probe partitions, "partitioned" for one for each.
     #[getter]
     fn mode(&self) -> &'static str {
         match self.current.get().spec.mode {

@@ -19,8 +19,10 @@ use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
+use crate::python::as_of::At;
 use crate::python::attached::JoinCache;
-use crate::python::errors::guarded;
+use crate::python::errors::{guarded, type_error};
+use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::{PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
@@ -93,7 +95,13 @@ impl PyPreparedBuild {
         self.build.is_unique()
     }
 
-    /// The kind of index: "dense", "hashed", "bytes" or "rows".
+    /// Name of the column that the rows of each key are ordered by; None for build order.
+    #[getter]
+    fn order_by(&self) -> Option<&str> {
+        self.build.spec().order().map(|order| self.build.schema().field(order).name().as_str())
+    }
+
+    /// The kind of index: "dense", "hashed", "bytes" or "rows"; "single" for a build without key columns.
     #[getter]
     fn index_kind(&self) -> String {
         self.build.index_kind().to_string()
@@ -244,6 +252,12 @@ impl PyPreparedBuild {
     ///         if keys are ints.
     ///     default: What is returned if the key is absent.
     ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: For a build prepared with `order_by`: the value that is looked for among the rows of the key. It
+    ///         chooses one row of each key by `strategy`, `tolerance` and `allow_exact_matches`. A build without key
+    ///         columns takes None as key.
+    ///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
+    ///     tolerance: The largest distance of the row that `asof` chooses.
+    ///     allow_exact_matches: Whether `asof` takes rows at the value itself.
     ///
     /// Returns:
     ///     {column name: value}, or `default`.
@@ -256,15 +270,22 @@ impl PyPreparedBuild {
     ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     ///     >>> users.get(2), users.get(3), users[1], 3 in users
     ///     ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
-    #[pyo3(signature = (key, default=None, *, keep="all"))]
+    #[pyo3(signature = (key, default=None, *, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn get<'py>(
         &self,
         key: &Bound<'py, PyAny>,
         default: Option<Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         guarded(|| {
-            let row = lookup::get(key, &self.build, &self.lookups, keep_of(keep)?)?;
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            let row = lookup::get(key, &self.build, &self.lookups, keep_of(keep)?, at.as_ref())?;
             Ok(row.map(Bound::into_any).or(default))
         })
     }
@@ -272,7 +293,7 @@ impl PyPreparedBuild {
     /// The row of one key as a dict, as of `get`; KeyError where the key is absent.
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| {
-            let row = lookup::get(key, &self.build, &self.lookups, Keep::All)?;
+            let row = lookup::get(key, &self.build, &self.lookups, Keep::All, None)?;
             row.ok_or_else(|| lookup::key_error(&self.build, key))
         })
     }
@@ -292,6 +313,12 @@ impl PyPreparedBuild {
     ///     default: The values of a key that is absent: {column: value}, or one value for all columns. A null of a key
     ///         that is in the build stays null.
     ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: For a build prepared with `order_by`: what is looked for among the rows of each key, one value for
+    ///         each as a list or an array, or one for all. It chooses one row of each key by `strategy`, `tolerance`
+    ///         and `allow_exact_matches`. A build without key columns takes None as keys.
+    ///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
+    ///     tolerance: The largest distance of the row that `asof` chooses.
+    ///     allow_exact_matches: Whether `asof` takes rows at the value itself.
     ///
     /// Returns:
     ///     A pyarrow.RecordBatch of as many rows as keys, with null or the default for keys that are absent.
@@ -305,15 +332,24 @@ impl PyPreparedBuild {
     ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     ///     >>> users.lookup([2, 3], columns=["name"]).to_pylist()
     ///     [{'name': 'bob'}, {'name': None}]
-    #[pyo3(signature = (keys, columns=None, *, default=None, keep="all"))]
+    #[pyo3(signature = (keys, columns=None, *, default=None, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn lookup<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         columns: Option<&Bound<'py, PyAny>>,
         default: Option<&Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+        guarded(|| {
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            lookup::lookup(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?, at.as_ref())
+        })
     }
 
     /// The value of one column for each key, in the order of the keys.
@@ -323,6 +359,10 @@ impl PyPreparedBuild {
     ///     column: The name of a build column.
     ///     default: The value of a key that is absent. A null of a key that is in the build stays null.
     ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: As for `lookup`.
+    ///     strategy: As for `lookup`.
+    ///     tolerance: As for `lookup`.
+    ///     allow_exact_matches: As for `lookup`.
     ///
     /// Returns:
     ///     For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
@@ -338,15 +378,24 @@ impl PyPreparedBuild {
     ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     ///     >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
     ///     ['bob', 'nobody', 'ada']
-    #[pyo3(signature = (keys, column, default=None, *, keep="all"))]
+    #[pyo3(signature = (keys, column, default=None, *, keep="all", asof=None, strategy="backward",
+                        tolerance=None, allow_exact_matches=true))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
     fn map<'py>(
         &self,
         keys: &Bound<'py, PyAny>,
         column: &str,
         default: Option<&Bound<'py, PyAny>>,
         keep: &str,
+        asof: Option<&Bound<'py, PyAny>>,
+        strategy: &str,
+        tolerance: Option<&Bound<'py, PyAny>>,
+        allow_exact_matches: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?))
+        guarded(|| {
+            let at = At::of(asof, strategy, tolerance, allow_exact_matches)?;
+            lookup::map(keys, &self.build, &self.lookups, column, default, keep_of(keep)?, at.as_ref())
+        })
     }
 
     /// Whether each key is in the build.
@@ -424,36 +473,21 @@ impl PyPreparedBuild {
     ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
     ///     >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
     ///     [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
-    #[pyo3(signature = (probe, on=None, how="inner", *, r#where=None, select=None, suffix="_right", coalesce=None,
-                        limit=None, batch_size=None, validate=None, dtype_backend=None))]
-    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    #[pyo3(signature = (probe, *positional, **options),
+           text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
+                             suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None, \
+                             dtype_backend=None, **unknown)")]
     fn join<'py>(
         slf: &Bound<'py, Self>,
         probe: &Bound<'py, PyAny>,
-        on: Option<&Bound<'py, PyAny>>,
-        how: &str,
-        r#where: Option<&Bound<'py, PyAny>>,
-        select: Option<&Bound<'py, PyAny>>,
-        suffix: &str,
-        coalesce: Option<bool>,
-        limit: Option<&Bound<'py, PyAny>>,
-        batch_size: Option<&Bound<'py, PyAny>>,
-        validate: Option<&str>,
-        dtype_backend: Option<&str>,
+        positional: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let options = PyDict::new(py);
-        options.set_item(intern!(py, "where"), r#where)?;
-        options.set_item(intern!(py, "select"), select)?;
-        options.set_item(intern!(py, "suffix"), suffix)?;
-        options.set_item(intern!(py, "coalesce"), coalesce)?;
-        options.set_item(intern!(py, "limit"), limit)?;
-        options.set_item(intern!(py, "batch_size"), batch_size)?;
-        options.set_item(intern!(py, "validate"), validate)?;
-        options.set_item(intern!(py, "dtype_backend"), dtype_backend)?;
         // By its name: the function is made of builds, as this class is not of joins.
         let join = py.import(intern!(py, "prejoin"))?.getattr(intern!(py, "join"))?;
-        join.call((probe, slf, on, how), Some(&options))
+        let first = PyTuple::new(py, [probe, slf.as_any()])?;
+        join.call(first.as_sequence().concat(positional.as_sequence())?.to_tuple()?, options)
     }
 
     /// The pairs of a join as row numbers, in the order of `join`.
@@ -488,9 +522,10 @@ impl PyPreparedBuild {
         let columns: Vec<String> =
             self.build.schema().fields().iter().map(|f| format!("{}: {}", f.name(), f.data_type())).collect();
         format!(
-            "PreparedBuild({}; keys={:?}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
+            "PreparedBuild({}; keys={:?}{}, rows={}, distinct_keys={}, index={}, reserved={} bytes)",
             columns.join(", "),
             self.key_names(),
+            self.order_by().map_or_else(String::new, |order| format!(", order_by={order:?}")),
             self.build.num_rows(),
             self.build.num_keys(),
             self.build.index_kind(),
@@ -517,6 +552,10 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///     schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
 ///         it.
 ///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+///     order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
+///         dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
+///         is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
+///         is by this order.
 ///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
 ///     pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
 ///     config: Choices about index and filters.
@@ -536,24 +575,36 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///     >>> users.num_rows, users.num_keys, users.is_unique
 ///     (3, 2, False)
 #[pyfunction]
-#[pyo3(signature = (source, on, *, schema=None, null_equal=None, keep="all", pool=None, config=None))]
+#[pyo3(signature = (source, on=None, *, schema=None, null_equal=None, keep="all", order_by=None, pool=None, config=None,
+                    **unknown),
+       text_signature = "(source, on, *, schema=None, null_equal=None, keep='all', order_by=None, pool=None, config=None)")]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(crate) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    on: &Bound<'_, PyAny>,
+    on: Option<&Bound<'_, PyAny>>,
     schema: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
     keep: &str,
+    order_by: Option<&str>,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
+    unknown: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyPreparedBuild> {
     guarded(|| {
+        refuse_unknown(Callee::Prepare, unknown)?;
+        let Some(on) = on else {
+            return Err(type_error("prepare() missing 1 required positional argument: 'on', the key columns"));
+        };
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
         let keep = keep_of(keep)?;
         let source = source::open(source, schema.map(schema_of).transpose()?)?;
-        let spec = BuildSpec::by_name_each(source.schema().clone(), &names, null_equality)?;
+        let schema = source.schema().clone();
+        let spec = match order_by {
+            Some(order) => BuildSpec::ordered_by_name(schema, &names, null_equality, order)?,
+            None => BuildSpec::by_name_each(schema, &names, null_equality)?,
+        };
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
         Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))

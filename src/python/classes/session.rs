@@ -18,9 +18,9 @@ use crate::run::Probe;
 /// Example:
 ///     >>> import prejoin, pyarrow as pa
 ///     >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
-///     >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="right").open()
+///     >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
 ///     >>> session.push(events).to_pydict(), session.finish().num_rows
-///     ({'id': [2], 'user': [2]}, 1)
+///     ({'id': [2, None], 'user': [2, 3]}, 0)
 #[pyclass(name = "Session", module = "prejoin", frozen)]
 pub(crate) struct PySession {
     schema: PySchema,

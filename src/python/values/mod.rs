@@ -6,4 +6,5 @@ pub(crate) mod default;
 pub(crate) mod keys;
 pub(crate) mod literal;
 mod nested;
+pub(crate) mod order;
 mod temporal;
