@@ -1213,7 +1213,7 @@ class Expr:
         Example:
             >>> import prejoin
             >>> prejoin.col("build.n").try_cast("int")
-            TRY_CAST(build.n AS INT)
+            TRY_CAST(build.n AS INTEGER)
 
         """
 
@@ -1228,7 +1228,7 @@ class Session:
         >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
         >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
         >>> session.push(events).to_pydict(), session.finish().num_rows
-        ({'id': [2, None], 'user': [2, 3]}, 0)
+        ({'id': [2], 'user': [2]}, 1)
 
     """
 
@@ -1668,7 +1668,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """ "collect_left" for one build for all probe partitions, "partitioned" for one for each."""
+        """"collect_left" for one build for all probe partitions, "partitioned" for one for each."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...

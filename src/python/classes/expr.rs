@@ -543,7 +543,7 @@ impl PyExpr {
     /// Example:
     ///     >>> import prejoin
     ///     >>> prejoin.col("build.n").try_cast("int")
-    ///     TRY_CAST(build.n AS INT)
+    ///     TRY_CAST(build.n AS INTEGER)
     fn try_cast(&self, to: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().try_cast(data_type(to)?)))
     }

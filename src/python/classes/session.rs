@@ -20,7 +20,7 @@ use crate::run::Probe;
 ///     >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
 ///     >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
 ///     >>> session.push(events).to_pydict(), session.finish().num_rows
-///     ({'id': [2, None], 'user': [2, 3]}, 0)
+///     ({'id': [2], 'user': [2]}, 1)
 #[pyclass(name = "Session", module = "prejoin", frozen)]
 pub(crate) struct PySession {
     schema: PySchema,
