@@ -102,10 +102,10 @@ pub use cancel::Cancel;
 pub use columns::Bounds;
 pub use error::{Error, Result};
 pub use file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-pub use index::{Hits, IndexKind, KeyIndex, KeyRows};
+pub use index::{Hits, IndexKind, KeyIndex, KeyRows, RowOrder, Strategy};
 pub use join::{
-    Estimate, ExplainFormat, JoinKey, JoinOptions, JoinSpec, JoinType, Leg, LegKey, PartitionMode, ProjectedColumn,
-    Properties, StarJoin, Statistics, Validate,
+    AsOf, Estimate, ExplainFormat, JoinKey, JoinOptions, JoinSpec, JoinType, Leg, LegKey, PartitionMode,
+    ProjectedColumn, Properties, StarJoin, Statistics, Tolerance, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{

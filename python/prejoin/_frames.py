@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+# What pyarrow says of types that pandas has no place for.
+_REFUSALS = (pa.ArrowNotImplementedError, pa.ArrowInvalid)
+
+
 class Stream:
     """Rows of pyarrow that other libraries read as of any library, with the metadata of their columns."""
 
@@ -56,9 +60,8 @@ def nanoarrow_c_array(rows: Any, _: Any) -> Any:
 
 def pandas_series(rows: Any, keys: pd.Series) -> pd.Series:
     """The first column as a `pandas.Series` with the name and the index of `keys`."""
-    series = pandas_frame(rows).iloc[:, 0]
-    series.index = keys.index
-    series.name = keys.name
+    series = _series(rows.column(0))
+    series.index, series.name = keys.index, keys.name
     return series
 
 
@@ -66,7 +69,23 @@ def pandas_index(rows: Any, keys: pd.Index) -> pd.Index:
     """The first column as a `pandas.Index` with the name of `keys`."""
     import pandas as pd
 
-    return pd.Index(pandas_frame(rows).iloc[:, 0], name=keys.name)
+    return pd.Index(_series(rows.column(0)), name=keys.name)
+
+
+def _series(column: Any) -> pd.Series:
+    """A column as `pandas_frame` makes it, without the frame."""
+    import pandas as pd
+
+    dtype = _pandas_dtype(column, None, None)
+    if dtype is None:
+        try:
+            series = column.to_pandas(integer_object_nulls=True)
+        except _REFUSALS:
+            dtype = pd.ArrowDtype(column.type)
+        else:
+            # These can be views of Arrow's memory, which may not be written to.
+            return series.copy() if column.null_count == 0 and pa.types.is_primitive(column.type) else series
+    return pd.Series(dtype.__from_arrow__(column), copy=False)
 
 
 def pandas_frame(
@@ -125,12 +144,12 @@ def _assembled(table: Any, special: dict[int, Any]) -> pd.DataFrame:
     plain = [at for at in range(table.num_columns) if at not in special]
     try:
         frame = _plain(table.select(plain) if special else table)
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+    except _REFUSALS:
         # pandas has no type of its own for times with nanoseconds or unions, and others lose digits or nulls.
         def fails(at: int) -> bool:
             try:
                 _plain(table.select([at]))
-            except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+            except _REFUSALS:
                 return True
             return False
 

@@ -8,34 +8,119 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, Union
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, Union
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from prejoin._core import Expr, Leg, PreparedBuild, SharedBuild, Source
 
 __all__ = [
     "ArrowArrayExportable",
     "ArrowSchemaExportable",
     "ArrowStreamExportable",
+    "ArrowTable",
+    "AsofOptions",
+    "DtypeBackend",
     "Estimate",
+    "Frame",
+    "HashJoinHow",
+    "How",
+    "JoinOptions",
+    "Keep",
     "Key",
     "Keys",
+    "LegHow",
     "Legs",
     "Memory",
     "Metrics",
+    "On",
     "OneLeg",
     "Operand",
     "Properties",
     "Rows",
     "Saved",
     "SavedBytes",
+    "Select",
     "Statistics",
+    "Strategy",
     "SupportsCollectBatches",
+    "SupportsReadNextBatch",
     "SupportsScanner",
     "SupportsToReader",
+    "Tolerance",
+    "Validate",
 ]
+
+HashJoinHow: TypeAlias = Literal[
+    "inner",
+    "probe_outer",
+    "build_outer",
+    "full",
+    "full_outer",
+    "full outer",
+    "outer",
+    "semi",
+    "probe_semi",
+    "anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+    "build_semi",
+    "build_anti",
+]
+"""The kind of a `HashJoin`, whose build side comes first: words that do not say left or right."""
+
+How: TypeAlias = (
+    HashJoinHow
+    | Literal["left", "left outer", "left_outer", "right", "right outer", "right_outer"]
+    | Literal["left semi", "left_semi", "left anti", "left_anti"]
+    | Literal["right semi", "right_semi", "right anti", "right_anti"]
+)
+"""The kind of a join, whose probe side comes first and is the left one."""
+
+LegHow: TypeAlias = Literal[
+    "inner",
+    "left",
+    "left outer",
+    "left_outer",
+    "probe_outer",
+    "semi",
+    "left semi",
+    "left_semi",
+    "probe_semi",
+    "anti",
+    "left anti",
+    "left_anti",
+    "probe_anti",
+    "mark",
+    "probe_mark",
+]
+"""The kind of one join of a `StarJoin`."""
+
+Keep: TypeAlias = Literal["all", "first", "last"]
+"""Which of the rows that share a key."""
+
+Validate: TypeAlias = Literal["m:m", "1:1", "1:m", "m:1", "many_to_many", "one_to_one", "one_to_many", "many_to_one"]
+"""How many rows of each side may share a key, the probe side first."""
+
+Strategy: TypeAlias = Literal["backward", "forward", "nearest"]
+"""Which row an as-of join takes."""
+
+DtypeBackend: TypeAlias = Literal["numpy_nullable", "pyarrow"]
+"""The types of a pandas.DataFrame."""
+
+On: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]]
+"""Key columns: names that both sides have, or {probe name: build name or names}."""
+
+Tolerance: TypeAlias = Union[int, float, Decimal, datetime.timedelta, "np.timedelta64"]
+"""Largest distance of a row that an as-of join takes."""
+
+Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
+"""Output columns: names, or mappings {new name: name}, or both in a list."""
 
 
 class ArrowSchemaExportable(Protocol):
@@ -59,6 +144,21 @@ class ArrowStreamExportable(Protocol):
         """A stream of batches as a PyCapsule."""
 
 
+class ArrowTable(ArrowStreamExportable, Protocol):
+    """A table in memory, such as `pyarrow.Table`. A join of one gives one of its class."""
+
+    @property
+    def combine_chunks(self) -> Any:
+        """The same table in as few chunks as possible."""
+
+
+class SupportsReadNextBatch(Protocol):
+    """A reader, such as `pyarrow.RecordBatchReader`."""
+
+    def read_next_batch(self) -> Any:
+        """The next batch."""
+
+
 class SupportsScanner(Protocol):
     """A dataset, such as `pyarrow.dataset.Dataset`."""
 
@@ -78,6 +178,22 @@ class SupportsCollectBatches(Protocol):
 
     def collect_batches(self) -> Any:
         """An iterator of frames."""
+
+
+class Frame(Protocol):
+    """A frame in memory, such as `polars.DataFrame` and `pandas.DataFrame`. A join of one gives one of its class."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    @property
+    def explode(self) -> Any:
+        """Rows of the values of lists; tables of Arrow have no such method."""
+
+    @property
+    def sample(self) -> Any:
+        """Some rows; lazy frames have no such method."""
 
 
 Rows: TypeAlias = Union[
@@ -107,6 +223,39 @@ OneLeg: TypeAlias = Union["Leg", "PreparedBuild", "SharedBuild"]
 
 Legs: TypeAlias = Sequence[OneLeg] | Mapping[str, OneLeg]
 """The legs of a star join: in a list, or by name."""
+
+
+class JoinOptions(TypedDict, total=False):
+    """The options of `prejoin.join`; its documentation says what they mean."""
+
+    where: Expr | str | None
+    select: Select | None
+    prefix: str
+    suffix: str
+    default: Any
+    coalesce: bool | None
+    limit: int | None
+    batch_size: int | None
+    validate: Validate | None
+    dtype_backend: DtypeBackend | None
+
+
+class AsofOptions(TypedDict, total=False):
+    """The options of `prejoin.join_asof`; its documentation says what they mean."""
+
+    asof: str | Mapping[str, str] | None
+    strategy: Strategy
+    tolerance: Tolerance | None
+    allow_exact_matches: bool
+    how: LegHow
+    where: Expr | str | None
+    select: Select | None
+    prefix: str
+    suffix: str
+    default: Any
+    limit: int | None
+    batch_size: int | None
+    dtype_backend: DtypeBackend | None
 
 
 class Estimate(TypedDict):

@@ -8,7 +8,7 @@ use arrow_array::{
     Array, ArrayRef, FixedSizeListArray, GenericByteViewArray, GenericListArray, GenericListViewArray, MapArray,
     OffsetSizeTrait, PrimitiveArray, RunArray, StructArray, UnionArray, make_array, new_empty_array,
 };
-use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_data::{ArrayData, ByteView};
 use arrow_schema::{DataType, FieldRef, Fields, UnionFields, UnionMode};
 
@@ -52,28 +52,67 @@ pub(crate) fn views<T: ByteViewType, R: Rows>(column: &ArrayRef, rows: R, how: H
     let array = column.as_byte_view::<T>();
     let views = rows.fixed(array.views().inner(), size_of::<u128>())?;
     let nulls = gather_nulls(array.nulls(), rows, how.missing);
-    let buffers = array.data_buffers();
+    // SAFETY: each view is one of a valid array over the same buffers, or zero, the empty value.
+    unsafe { shown::<T>(views, Arc::clone(array.data_buffers()), nulls, how.share) }
+}
+
+/// The chosen rows of views; where a row is missing, the one value of `default`.
+pub(super) fn views_or<T: ByteViewType>(
+    column: &ArrayRef,
+    selection: Selection<'_>,
+    default: &ArrayRef,
+) -> Result<ArrayRef> {
+    let (array, default) = (column.as_byte_view::<T>(), default.as_byte_view::<T>());
+    let (mut buffers, mut value) = (Arc::clone(array.data_buffers()), default.views()[0]);
+    if value as u32 > INLINE {
+        let known = ByteView::from(value);
+        let moved = ByteView { buffer_index: buffers.len() as u32, offset: 0, ..known };
+        let text = &default.data_buffers()[known.buffer_index as usize];
+        let text = text.slice_with_length(known.offset as usize, known.length as usize);
+        buffers = buffers.iter().cloned().chain([text]).collect();
+        value = moved.as_u128();
+    }
+    let views = array.views();
+    // Row NONE is beyond every column.
+    let view = |&row: &u32| views.get(row as usize).copied().unwrap_or(value);
+    let views = Buffer::from_vec(selection.rows().iter().map(view).collect::<Vec<u128>>());
+    let nulls = gather_nulls(array.nulls(), selection, Missing::Any);
+    // SAFETY: each view is one of a valid array, over its buffers, or `value`, which shows the bytes of `default`: in itself, or
+    // all of the buffer that follows these.
+    unsafe { shown::<T>(views, buffers, nulls, Share::MostlyUsed) }
+}
+
+/// An array of `views` over `buffers`, or over a copy of what they point to where `share` asks for one.
+///
+/// # Safety
+/// Each view shows bytes that a valid array of this type shows, in itself or in these buffers; those of nulls may be zero.
+unsafe fn shown<T: ByteViewType>(
+    views: Buffer,
+    buffers: Arc<[Buffer]>,
+    nulls: Option<NullBuffer>,
+    share: Share,
+) -> Result<ArrayRef> {
     let kept: usize = buffers.iter().map(|buffer| buffer.len()).sum();
     let mut own = Vec::new();
-    let shares = kept == 0 || how.share == Share::Always || {
+    let shares = kept == 0 || share == Share::Always || {
         own.extend_from_slice(views.typed_data::<u128>());
         if let Some(nulls) = &nulls {
             (!nulls.inner()).set_indices().for_each(|row| own[row] = 0);
         }
         let used = own.iter().map(|&view| if view as u32 > INLINE { view as u32 as usize } else { 0 }).sum();
-        how.share.shares(used, kept) || {
+        share.shares(used, kept) || {
             // More than a view's offset reaches is cut into blocks below.
             if used <= i32::MAX as usize {
-                let data = own_text(&mut own, buffers, used);
-                // SAFETY: each view shows the bytes that it showed in a valid array.
+                let data = own_text(&mut own, &buffers, used);
+                // SAFETY: each view shows the bytes that it showed before.
                 let array = unsafe { GenericByteViewArray::<T>::new_unchecked(own.into(), data, nulls) };
                 return Ok(Arc::new(array));
             }
             false
         }
     };
-    // SAFETY: each view is one of a valid array over the same buffers, or zero, the empty value.
-    let taken = unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), Arc::clone(buffers), nulls) };
+    // SAFETY: the caller's promise.
+    let taken = unsafe { GenericByteViewArray::<T>::new_unchecked(views.into(), buffers, nulls) };
     if shares { Ok(Arc::new(taken)) } else { concat(&[Arc::new(taken)], &Cancel::default()) }
 }
 
@@ -269,8 +308,7 @@ fn runs<E: RunEndIndexType, R: Rows>(column: &ArrayRef, rows: R, how: How) -> Re
     let data_type = column.data_type();
     if E::Native::from_usize(rows.len()).is_none() {
         return Err(Error::Overflow(format!(
-            "{} rows do not fit the run ends of type {data_type}; use a smaller batch_size or pass the probe side as a \
-             stream",
+            "{} rows do not fit the run ends of type {data_type}; pass the probe side as a stream",
             rows.len()
         )));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
+use arrow_array::types::{BinaryViewType, ByteArrayType, StringViewType};
 use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
@@ -11,23 +11,25 @@ use arrow_schema::DataType;
 use super::NONE;
 use super::concat;
 use super::gather::{Missing, build, fixed_values, fixed_width, gather, gather_nulls, outgrown};
+use super::gather_nested::views_or;
 use super::selection::{Rows, Selection, gather_bytes};
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// The chosen rows of `column`; where a row is missing, the one value of `default`, which has the type of `column`.
+/// The chosen rows of `column`; where a row is missing, the one value of `default`, which has the type of `column`, or null
+/// without one.
 ///
 /// # Errors
 /// As of [`gather`](super::gather()).
 pub(crate) fn gather_or(
     column: &ArrayRef,
     selection: Selection<'_>,
-    default: &ArrayRef,
+    default: Option<&ArrayRef>,
     cancel: &Cancel,
 ) -> Result<ArrayRef> {
-    if !selection.has_none() || default.is_null(0) {
+    let Some(default) = default.filter(|default| selection.has_none() && !default.is_null(0)) else {
         return gather(column, selection);
-    }
+    };
     if let Some(width) = fixed_width(column.data_type())
         && let Some(values) = fixed_or(&fixed_values(column, width), selection, &fixed_values(default, width), width)
     {
@@ -42,6 +44,8 @@ pub(crate) fn gather_or(
         DataType::LargeUtf8 => bytes_or(column, selection, column.as_string::<i64>(), default.as_string::<i64>()),
         DataType::Binary => bytes_or(column, selection, column.as_binary::<i32>(), default.as_binary::<i32>()),
         DataType::LargeBinary => bytes_or(column, selection, column.as_binary::<i64>(), default.as_binary::<i64>()),
+        DataType::Utf8View => views_or::<StringViewType>(column, selection, default),
+        DataType::BinaryView => views_or::<BinaryViewType>(column, selection, default),
         _ => by_two_copies(column, selection, default, cancel),
     }
 }

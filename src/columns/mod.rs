@@ -4,6 +4,7 @@ pub(crate) mod bounds;
 mod child_range;
 mod concat;
 pub(crate) mod copy_size;
+mod defaults;
 pub(crate) mod floats;
 mod gather;
 mod gather_nested;
@@ -18,6 +19,7 @@ mod types;
 
 pub use bounds::Bounds;
 pub(crate) use concat::concat;
+pub(crate) use defaults::check_defaults;
 pub(crate) use gather::{Share, can_hold_nulls, fixed_width, gather, gather_shared, in_column, nulls, pick, take_at};
 pub(crate) use gather_or::gather_or;
 pub(crate) use ipc_schema::{decode_schema, encode_schema};

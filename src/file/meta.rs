@@ -23,7 +23,8 @@ pub(super) struct Meta {
 }
 
 /// The codes are positions in this list; append only.
-const KINDS: [IndexKind; 4] = [IndexKind::Dense, IndexKind::Hashed, IndexKind::Bytes, IndexKind::Rows];
+const KINDS: [IndexKind; 5] =
+    [IndexKind::Dense, IndexKind::Hashed, IndexKind::Bytes, IndexKind::Rows, IndexKind::Single];
 
 impl Meta {
     /// # Errors

@@ -198,6 +198,7 @@ pub(super) fn open_mapped(
         has_null_key: Some(meta.has_null_key),
         index,
         groups,
+        order: None,
         bounds,
         membership,
         backing: Box::new(backing),

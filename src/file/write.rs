@@ -16,7 +16,7 @@ use super::rows::write_rows;
 use crate::cancel::Cancel;
 use crate::columns::copy_size::copy_bound;
 use crate::columns::{Bounds, concat as concat_columns, has_run_ends, key_type};
-use crate::error::Result;
+use crate::error::{Result, not_supported};
 use crate::index::StoredIndex;
 use crate::memory::Reservation;
 use crate::prepare::{Membership, PreparedBuild};
@@ -32,6 +32,11 @@ enum Content {
 /// # Errors
 /// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with; [`Error::Cancelled`].
 pub(super) fn write_sections(build: &PreparedBuild, out: impl Write, cancel: &Cancel) -> Result<Header> {
+    if build.order().is_some() {
+        return not_supported!(
+            "a build in the order of a column is not saved or shared yet; save it without order_by, or its rows as Parquet"
+        );
+    }
     let mut copies = build.pool().map(|pool| Reservation::new(pool, "rows to save"));
     let contents = contents(build, copies.as_mut(), cancel)?;
     let fingerprint = build.fingerprint_with(cancel)?;

@@ -62,7 +62,6 @@ impl<const L: usize> FrozenTable<L> {
     ///
     /// Returns `None` where a bucket is too long, or where two entries that were not known to be distinct seem to have the same
     /// key.
-    #[inline(never)]
     pub(super) fn freeze(
         entries: &impl TableEntries<L>,
         group: impl Fn(u32) -> u32,
@@ -79,13 +78,15 @@ impl<const L: usize> FrozenTable<L> {
         // Buckets that may hold a key twice, because the bits of an entry's tag were set when it came.
         let most = if entries.are_distinct() { 0 } else { len / partitions / SUSPECTS + SUSPECTS };
         let mut suspects: Vec<u32> = with_capacity(context.scratch, most)?;
+        // Slices, so that the loops below keep their addresses in registers.
+        let (filled, keys) = (&mut directory[..], &mut tuples[..]);
         let mut start = 0u32;
         for p in 0..partitions {
             context.cancel.check()?;
             let counted = entries.hashes(p, |hash| {
                 let hash = hash::collide(hash, collide);
                 let (at, tag) = (scale(hash, buckets as u64), tag(hash));
-                let bucket = &mut directory[at + 1];
+                let bucket = &mut filled[at + 1];
                 if most > 0 && *bucket & tag == tag {
                     if suspects.len() == most {
                         return false;
@@ -98,7 +99,7 @@ impl<const L: usize> FrozenTable<L> {
             if !counted {
                 return Ok(None);
             }
-            for bucket in &mut directory[p * per_partition + 1..][..per_partition] {
+            for bucket in &mut filled[p * per_partition + 1..][..per_partition] {
                 let len = *bucket as u32;
                 if len as usize > LONG && !accept_long {
                     return Ok(None);
@@ -107,16 +108,16 @@ impl<const L: usize> FrozenTable<L> {
                 start += len;
             }
             entries.tuples(p, |hash, lanes, row| {
-                let bucket = &mut directory[scale(hash::collide(hash, collide), buckets as u64) + 1];
+                let bucket = &mut filled[scale(hash::collide(hash, collide), buckets as u64) + 1];
                 let at = *bucket as u32 as usize * (L + 1);
                 *bucket += 1;
-                let tuple = &mut tuples[at..at + L + 1];
+                let tuple = &mut keys[at..at + L + 1];
                 tuple[..L].copy_from_slice(&lanes);
                 tuple[L] = group(row);
             })?;
             for bucket in suspects.drain(..) {
-                let end = |at: usize| directory[at] as u32 as usize;
-                let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(&tuples, at).0);
+                let end = |at: usize| filled[at] as u32 as usize;
+                let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(keys, at).0);
                 let mut pairs =
                     (end(bucket)..end(bucket + 1)).flat_map(|a| (a + 1..end(bucket + 1)).map(move |b| (a, b)));
                 if pairs.any(|(a, b)| lanes(a) == lanes(b)) {

@@ -112,6 +112,7 @@ impl StoredIndex {
                 parts.push((IndexPart::KeyOffsets, rows.keys.offsets.inner().clone()));
                 parts.push((IndexPart::KeyBytes, rows.keys.data.inner().clone()));
             }
+            Structure::Single => (),
         }
         let groups = match groups {
             KeyRows::Identity => 0,
@@ -208,6 +209,8 @@ impl StoredIndex {
                 let table = self.table(collide, in_table, verify)?;
                 Structure::Rows(RowsIndex { encoder, table, seed, collide, keys })
             }
+            IndexKind::Single if of.types.is_empty() && self.num_keys <= 1 && !has_null_group => Structure::Single,
+            IndexKind::Single => return Err(damaged("an index of no keys over keys")),
         };
         match next() {
             Ok(_) => Err(damaged("numbers follow its end")),

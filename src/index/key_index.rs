@@ -5,6 +5,7 @@ use std::fmt;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
+use super::allocate::with_capacity;
 use super::byte_column::is_bytes;
 use super::bytes_index::BytesIndex;
 use super::dense_index::DenseIndex;
@@ -30,6 +31,8 @@ pub enum IndexKind {
     Bytes,
     /// A hash table of encoded keys, of any type and number.
     Rows,
+    /// No key columns: all rows are of one key.
+    Single,
 }
 
 impl fmt::Display for IndexKind {
@@ -39,6 +42,7 @@ impl fmt::Display for IndexKind {
             IndexKind::Hashed => "hashed",
             IndexKind::Bytes => "bytes",
             IndexKind::Rows => "rows",
+            IndexKind::Single => "single",
         })
     }
 }
@@ -59,6 +63,8 @@ pub(super) enum Structure {
     Hashed(HashedIndex),
     Bytes(Box<BytesIndex>),
     Rows(RowsIndex),
+    /// Every row is of the only group, if there is one.
+    Single,
 }
 
 /// Options, memory and other inputs of [`KeyIndex::build`].
@@ -106,6 +112,21 @@ impl KeyIndex {
                 Err(error)
             }
         }
+    }
+
+    /// The index of rows without key columns: all of them are of one key.
+    ///
+    /// # Errors
+    /// What the memory pool refuses.
+    pub(crate) fn single(rows: usize, retained: &mut Reservation) -> Result<(Self, KeyRows)> {
+        let groups = if rows > 1 {
+            let mut offsets = with_capacity::<u32>(retained, 2)?;
+            offsets.extend([0, rows as u32]);
+            KeyRows::Runs { offsets: offsets.into() }
+        } else {
+            KeyRows::Identity
+        };
+        Ok((Self { structure: Structure::Single, num_keys: rows.min(1), null_group: NONE }, groups))
     }
 
     /// Chooses the kind of index, and builds it.
@@ -161,6 +182,7 @@ impl KeyIndex {
             Structure::Hashed(_) => IndexKind::Hashed,
             Structure::Bytes(_) => IndexKind::Bytes,
             Structure::Rows(_) => IndexKind::Rows,
+            Structure::Single => IndexKind::Single,
         }
     }
 
@@ -172,6 +194,14 @@ impl KeyIndex {
         let binary = |data_type: &DataType| matches!(data_type, Binary | LargeBinary | BinaryView);
         let forms = key == 0 && matches!(self.structure, Structure::Bytes(_));
         indexed == probe || forms && (text(indexed) && text(probe) || binary(indexed) && binary(probe))
+    }
+
+    /// Takes other groups of the same keys, in which rows of a key have another order. An index that compares keys of the build
+    /// finds them by some row of each group.
+    pub(crate) fn regroup(&mut self, groups: &KeyRows) {
+        if let Structure::Bytes(index) = &mut self.structure {
+            index.groups = groups.clone();
+        }
     }
 
     /// Number of distinct indexed keys.
@@ -206,6 +236,7 @@ impl KeyIndex {
             Structure::Hashed(index) => index.memory_size(),
             Structure::Bytes(index) => index.memory_size(),
             Structure::Rows(index) => index.memory_size(),
+            Structure::Single => 0,
         }
     }
 
@@ -236,6 +267,11 @@ impl KeyIndex {
             Structure::Hashed(index) => index.probe(keys, start, len, hits),
             Structure::Bytes(index) => index.probe(&keys[0], start, len, hits)?,
             Structure::Rows(index) => index.probe(keys, start, len, hits)?,
+            Structure::Single if self.num_keys > 0 => {
+                hits.rows.extend(start as u32..(start + len) as u32);
+                hits.groups.resize(hits.rows.len(), 0);
+            }
+            Structure::Single => (),
         }
         if self.null_group != NONE
             && let Some(nulls) = null_rows(&keys[0])

@@ -8,7 +8,7 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::memory::Reservation;
 
-/// The build rows of each group, in build order. Build rows fit `u32`: a build has at most 2^32-2 rows.
+/// The build rows of each group, in build order or, in an ordered build, in that of a column. Build rows fit `u32`: a build has at most 2^32-2 rows.
 ///
 /// Unique keys need no offsets; groups whose rows follow each other in build order need no rows. Storage is Arrow
 /// buffers, so that a mapped file can back it.
@@ -30,7 +30,7 @@ pub enum KeyRows {
     Csr {
         /// `num_keys + 1` ascending positions in `rows`.
         offsets: ScalarBuffer<u32>,
-        /// The build rows of all groups, one group after the other, each in build order.
+        /// The build rows of all groups, one group after the other, each in its order.
         rows: ScalarBuffer<u32>,
     },
 }
@@ -116,7 +116,41 @@ impl KeyRows {
         }
     }
 
-    /// Calls `f` with each build row of `group`, in build order.
+    /// Number of rows of all `num_keys` groups.
+    pub(crate) fn num_positions(&self, num_keys: usize) -> usize {
+        match self {
+            KeyRows::Identity | KeyRows::Unique { .. } => num_keys,
+            KeyRows::Runs { offsets } => (offsets[num_keys] - offsets[0]) as usize,
+            KeyRows::Csr { rows, .. } => rows.len(),
+        }
+    }
+
+    /// The positions of the rows of `group`, from the first to behind the last, where the rows of all groups are counted one
+    /// group after the other.
+    #[inline(always)]
+    pub(crate) fn positions(&self, group: u32) -> (u32, u32) {
+        let g = group as usize;
+        match self {
+            KeyRows::Identity | KeyRows::Unique { .. } => (group, group + 1),
+            KeyRows::Runs { offsets } => (offsets[g] - offsets[0], offsets[g + 1] - offsets[0]),
+            KeyRows::Csr { offsets, .. } => (offsets[g], offsets[g + 1]),
+        }
+    }
+
+    /// The build row at a position.
+    ///
+    /// # Panics
+    /// Where there is no such position and rows are listed.
+    #[inline(always)]
+    pub(crate) fn row_at(&self, position: u32) -> u32 {
+        match self {
+            KeyRows::Identity => position,
+            KeyRows::Unique { rows } | KeyRows::Csr { rows, .. } => rows[position as usize],
+            KeyRows::Runs { offsets } => offsets[0] + position,
+        }
+    }
+
+    /// Calls `f` with each build row of `group`, in order.
     ///
     /// ```
     /// use prejoin::KeyRows;
@@ -138,7 +172,7 @@ impl KeyRows {
         }
     }
 
-    /// Calls `f` with each of the groups `0..num_keys` that `wanted` accepts and each of its build rows, in build order.
+    /// Calls `f` with each of the groups `0..num_keys` that `wanted` accepts and each of its build rows, in order.
     ///
     /// # Errors
     /// Those of `cancel`, which it looks at in between.

@@ -10,6 +10,7 @@ use arrow_array::*;
 use arrow_buffer::{IntervalDayTime, IntervalMonthDayNano, NullBuffer, i256};
 use arrow_schema::DataType;
 use proptest::prelude::*;
+use proptest::strategy::Strategy;
 
 use super::*;
 use crate::cancel::Cancel;

@@ -1,14 +1,20 @@
 //! Planning a join with a prepared build by the names of columns: which columns are keys, how the output columns are named,
 //! and which probe columns are read at all.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
+use super::as_of::AsOf;
+use super::defaults::check_join_defaults;
 use super::join_type::JoinType;
+use super::names::{Chosen, Names, settle};
+use super::output::MARK;
 use super::spec::JoinSpec;
 use super::validate::Validate;
-use crate::columns::{Positions, names, position};
+use crate::columns::{Positions, position};
 use crate::error::{Error, Result, internal_err, plan_err};
 use crate::expr::{Expr, Side};
 use crate::prepare::PreparedBuild;
@@ -22,13 +28,21 @@ pub struct JoinOptions {
     pub on: Option<Vec<(String, String)>>,
     /// Which rows come out.
     pub join_type: JoinType,
-    /// Residual predicate on candidate pairs.
+    /// Makes it an as-of join: of the build rows of a key, the one that a value of the probe row chooses.
+    pub as_of: Option<AsOf>,
+    /// Residual predicate on candidate pairs; of an as-of join on the pairs that it chose.
     pub filter: Option<Expr>,
     /// Output columns in order, as (new name, column); a column without a new name keeps its own, `None` is all columns. A
-    /// column is named as in the output of all columns, or as `probe.x` or `build.y`.
+    /// column is named as in the output of all columns, or as `probe.x` or `build.y`; `probe.*` and `build.*` are the
+    /// columns of that side in the output of all columns.
     pub select: Option<Vec<(Option<String>, String)>>,
-    /// Appended to names of build columns that the probe side has too.
+    /// Put before the names of build columns.
+    pub prefix: String,
+    /// Appended to names of build columns that are taken, as by the probe side.
     pub suffix: String,
+    /// For each column of the build an array of one value of its type, which probe rows without a match have instead of
+    /// null, or `None` for null. No values at all are nulls in all columns.
+    pub defaults: Vec<Option<ArrayRef>>,
     /// Whether outer joins that keep unmatched build rows give each key once, filled from the build side on these rows.
     /// `None` is yes where the key types are equal and no probe column is joined with several build columns.
     pub coalesce: Option<bool>,
@@ -43,9 +57,12 @@ impl Default for JoinOptions {
         Self {
             on: None,
             join_type: JoinType::default(),
+            as_of: None,
             filter: None,
             select: None,
+            prefix: String::new(),
             suffix: "_right".to_owned(),
+            defaults: Vec::new(),
             coalesce: None,
             limit: None,
             validate: Validate::default(),
@@ -62,6 +79,11 @@ pub(crate) fn plan_by_name(
 ) -> Result<(JoinSpec, Option<Vec<usize>>)> {
     let (schema, join_type) = (build.schema(), options.join_type);
     let pairs = key_pairs(build, options.on.as_deref(), probe)?;
+    let searched = |as_of: &AsOf| Ok::<_, Error>((as_of.column(build, probe)?, as_of.clone()));
+    let mut as_of = options.as_of.as_ref().map(searched).transpose()?;
+    if as_of.is_some() {
+        check_as_of(options)?;
+    }
     // Each key of the build is looked up by the first probe column that is joined with it, and equal to the others.
     let mut also = pairs.clone();
     let mut on: Vec<(usize, usize)> = Vec::with_capacity(build.keys().len());
@@ -73,14 +95,15 @@ pub(crate) fn plan_by_name(
         on.push(pair);
     }
     let coalesce = coalesces(options, &pairs, schema, probe)?;
-    let (mut projection, mut out) = all_columns(build, options, coalesce, probe);
+    check_join_defaults(schema, join_type, &options.defaults)?;
+    let (mut projection, mut out) = all_columns(build, options, coalesce, probe)?;
     if let Some(select) = &options.select {
-        (projection, out) = select_columns(select, join_type, (&projection, &out), schema, probe)?;
+        (projection, out) = select_columns(select, options, (&projection, &out), schema, probe)?;
     }
-    check_names((&projection, &out), options, schema, probe)?;
 
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
-    let read = columns_read(options, &pairs, &projection, schema, probe)?;
+    let searched = as_of.as_ref().map(|(column, _)| *column);
+    let read = columns_read(options, (&pairs, searched), &projection, schema, probe)?;
     let all_read = read.len() == probes;
     if !all_read {
         let place = |column: usize| read.partition_point(|&other| other < column);
@@ -88,6 +111,7 @@ pub(crate) fn plan_by_name(
             *position = builds + if *position == builds + probes { read.len() } else { place(*position - builds) };
         }
         on.iter_mut().chain(&mut also).for_each(|(_, column)| *column = place(*column));
+        as_of.iter_mut().for_each(|(column, _)| *column = place(*column));
     }
     let probe = if all_read { probe.clone() } else { probe.project(&read)?.into() };
     let spec = JoinSpec {
@@ -101,9 +125,27 @@ pub(crate) fn plan_by_name(
         coalesce: coalesce && join_type.extends_build(),
         names: Some(out),
         also,
+        as_of,
+        defaults: options.defaults.clone(),
         ..JoinSpec::new(schema.clone(), probe)
     };
     Ok((spec, (!all_read).then_some(read)))
+}
+
+/// Refuses what an as-of join, which gives at most one row for each probe row as it comes, does not have.
+fn check_as_of(options: &JoinOptions) -> Result<()> {
+    let how = options.join_type;
+    if how.is_build_driven() {
+        return plan_err!(
+            "an as-of join gives no rows of the build that no probe row chose; how={:?} is not possible, the kinds are \
+             inner, left, semi, anti, mark",
+            how.how()
+        );
+    }
+    match options.validate {
+        Validate::ManyToMany | Validate::ManyToOne => Ok(()),
+        validate => plan_err!("validate={validate} is not checked by an as-of join, whose probe rows share build rows"),
+    }
 }
 
 /// Whether each key is given once.
@@ -135,7 +177,7 @@ fn all_columns(
     options: &JoinOptions,
     coalesce: bool,
     probe: &SchemaRef,
-) -> (Vec<usize>, Vec<String>) {
+) -> Result<(Vec<usize>, Vec<String>)> {
     let (schema, join_type) = (build.schema(), options.join_type);
     let (builds, probes) = (schema.fields().len(), probe.fields().len());
     let mut projection: Vec<usize> = Vec::new();
@@ -144,62 +186,32 @@ fn all_columns(
         projection.extend(builds..builds + probes);
         out.extend(probe.fields().iter().map(|field| field.name().clone()));
     }
+    let mut added: Vec<(Option<&str>, &str)> = Vec::new();
     if join_type == JoinType::ProbeMark {
         projection.push(builds + probes);
-        out.push("mark".to_owned());
+        added.push((None, MARK));
     }
     if join_type.has_build_columns() {
-        let both = join_type.pairs();
-        let probe_names: HashSet<&String> = probe.fields().iter().map(|field| field.name()).collect();
-        for i in (0..builds).filter(|i| !both || !coalesce || !build.keys().contains(i)) {
+        let keeps_keys = !join_type.pairs() || !coalesce;
+        for i in (0..builds).filter(|i| keeps_keys || !build.keys().contains(i)) {
             projection.push(i);
-            let name = schema.field(i).name();
-            let clashes = both && probe_names.contains(name);
-            out.push(if clashes { format!("{name}{}", options.suffix) } else { name.clone() });
+            added.push((None, schema.field(i).name()));
         }
     }
-    (projection, out)
+    let taken: HashSet<String> = out.iter().cloned().collect();
+    out.extend(names_of(options).choose(&added, &taken)?);
+    Ok((projection, out))
 }
 
-/// Refuses two output columns of one name, unless it is the probe side that repeats the name.
-fn check_names(
-    (projection, out): (&[usize], &[String]),
-    options: &JoinOptions,
-    build: &SchemaRef,
-    probe: &SchemaRef,
-) -> Result<()> {
-    let probe_part = if options.join_type.has_probe_columns() { probe.fields().len() } else { 0 };
-    let mut seen = HashSet::new();
-    for (i, name) in out.iter().enumerate() {
-        if !seen.insert(name) && (i >= probe_part || options.select.is_some()) {
-            // The build side itself repeats the name.
-            let repeated = projection.get(i).filter(|&&p| p < build.fields().len()).is_some_and(|&p| {
-                let of_build = build.field(p).name();
-                build.fields().iter().filter(|field| field.name() == of_build).count() > 1
-            });
-            let advice = match options.join_type {
-                _ if repeated && options.select.is_none() => {
-                    "the build side has it twice; choose other columns by select=, or use HashJoin, which gives both, and \
-                     whose projection may be positions"
-                }
-                _ if options.select.is_some() => "rename one by select={new name: name}",
-                JoinType::ProbeMark => "rename the probe column, or choose columns by select=",
-                _ => "choose another suffix=, or columns by select=",
-            };
-            return plan_err!(
-                "the output would have two columns {name:?}; {advice} (probe columns: {}; build columns: {})",
-                names(probe),
-                names(build)
-            );
-        }
-    }
-    Ok(())
+/// How the columns of the build are named.
+fn names_of(options: &JoinOptions) -> Names<'_> {
+    Names { table: "build", prefix: &options.prefix, suffix: &options.suffix }
 }
 
-/// The probe columns that are keys, tested by the predicate or given.
+/// The probe columns that are keys, searched for, tested by the predicate or given.
 fn columns_read(
     options: &JoinOptions,
-    pairs: &[(usize, usize)],
+    (pairs, searched): (&[(usize, usize)], Option<usize>),
     projection: &[usize],
     build: &SchemaRef,
     probe: &SchemaRef,
@@ -211,7 +223,8 @@ fn columns_read(
     let given = projection.iter().filter(|&&p| p >= builds && p < builds + probes).map(|p| p - builds);
     // A position in the predicate counts all columns.
     let all = 0..if options.filter.as_ref().is_some_and(Expr::has_positions) { probes } else { 0 };
-    let read: BTreeSet<usize> = pairs.iter().map(|&(_, p)| p).chain(tested).chain(given).chain(all).collect();
+    let read: BTreeSet<usize> =
+        pairs.iter().map(|&(_, p)| p).chain(searched).chain(tested).chain(given).chain(all).collect();
     Ok(read.into_iter().collect())
 }
 
@@ -270,32 +283,58 @@ pub(crate) fn key_pairs(
 /// The columns that `select` asks for, as projection and names; `projection` and `out` are those of all of them.
 fn select_columns(
     select: &[(Option<String>, String)],
-    how: JoinType,
+    options: &JoinOptions,
     (projection, out): (&[usize], &[String]),
     build: &SchemaRef,
     probe: &SchemaRef,
 ) -> Result<(Vec<usize>, Vec<String>)> {
+    let (how, names) = (options.join_type, names_of(options));
+    let (builds, probes) = (build.fields().len(), probe.fields().len());
+    let of_side = |side: &str, position: usize| (side == "probe") == (builds..builds + probes).contains(&position);
     let (of_build, of_probe) = (Positions::new(build, "build"), Positions::new(probe, "probe"));
     // None for a name that several columns of the output have.
     let mut of_output: HashMap<&str, Option<usize>> = HashMap::with_capacity(out.len());
     for (name, &position) in out.iter().zip(projection) {
         of_output.entry(name).and_modify(|known| *known = None).or_insert(Some(position));
     }
-    let column = |(new, name): &(Option<String>, String)| -> Result<(usize, String)> {
-        let (position, own) = match (of_output.get(name.as_str()), name.split_once('.')) {
-            (Some(&Some(position)), _) => (position, name.as_str()),
+    let (mut positions, mut chosen) = (Vec::with_capacity(select.len()), Vec::with_capacity(select.len()));
+    let mut choose = |position: usize, name: Option<&'_ str>, repeats: bool, own| {
+        positions.push(position);
+        chosen.push(Chosen { name: name.map(|name| Cow::Owned(name.to_owned())), repeats, own, names });
+    };
+    for (new, name) in select {
+        // Who asks by address gets the column's own name.
+        let is_address = |known: &&Option<usize>| {
+            let own = known.filter(|&position| position < builds).map(|position| build.field(position).name());
+            own.is_some_and(|own| name.strip_prefix("build.") == Some(own))
+        };
+        match (of_output.get(name.as_str()).filter(|known| !is_address(known)), name.split_once('.')) {
+            (Some(&Some(position)), _) => choose(position, Some(new.as_ref().unwrap_or(name)), false, name),
             (Some(None), _) => {
                 return plan_err!(
-                    "select names {name:?}, of which the output has two; say \"probe.{name}\" or \"build.{name}\""
+                    "select names {name:?}, of which the output has two, since the probe side repeats it; choose all of \
+                     its columns by \"probe.*\", or rename one of them"
                 );
             }
-            (None, Some((side @ ("build" | "probe"), _)))
-                if !(if side == "build" { how.has_build_columns() } else { how.has_probe_columns() }) =>
-            {
-                return plan_err!("select names {name:?}, a {} join gives no {side} columns", how.how());
+            (None, Some((side @ ("build" | "probe"), of_side_name))) => {
+                let gives = if side == "build" { how.gives_columns() } else { how.has_probe_columns() };
+                if !gives || (side == "build" && of_side_name != "*" && !how.has_build_columns()) {
+                    return plan_err!("select names {name:?}, a {} join gives no {side} columns", how.how());
+                }
+                match (of_side_name, side) {
+                    ("*", _) if new.is_some() => {
+                        return plan_err!(
+                            "select gives all columns of the {side} side one name; list {name:?} without a new name"
+                        );
+                    }
+                    ("*", _) => {
+                        let all = out.iter().zip(projection).filter(|&(_, &position)| of_side(side, position));
+                        all.for_each(|(name, &position)| choose(position, Some(name), side == "probe", name));
+                    }
+                    (own, "build") => choose(of_build.get(own)?, new.as_deref(), false, own),
+                    (own, _) => choose(builds + of_probe.get(own)?, Some(new.as_deref().unwrap_or(own)), false, own),
+                }
             }
-            (None, Some(("build", own))) => (of_build.get(own)?, own),
-            (None, Some(("probe", own))) => (build.fields().len() + of_probe.get(own)?, own),
             (None, _) => {
                 let all: Vec<String> = out.iter().map(|name| format!("{name:?}")).collect();
                 return plan_err!(
@@ -304,8 +343,8 @@ fn select_columns(
                     all.join(", ")
                 );
             }
-        };
-        Ok((position, new.clone().unwrap_or_else(|| own.to_owned())))
-    };
-    Ok(select.iter().map(column).collect::<Result<Vec<_>>>()?.into_iter().unzip())
+        }
+    }
+    let names = settle(&chosen)?;
+    Ok((positions, names))
 }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use arrow_schema::SchemaRef;
 
+use super::as_of::AsOf;
 use super::declared::{Declared, Sides};
 use super::spec::JoinSpec;
 use super::validate::Validate;
@@ -62,6 +63,10 @@ fn options(spec: &JoinSpec) -> Vec<String> {
         format!("join_type={}", spec.join_type),
         format!("on=[{}]", spec.pairs().map(pair).collect::<Vec<_>>().join(", ")),
     ];
+    if let Some((probe, as_of)) = &spec.as_of {
+        let as_of = AsOf { probe: Some(probe_column(*probe)), ..as_of.clone() };
+        options.push(format!("asof={as_of}"));
+    }
     if let Some(filter) = &spec.filter {
         options.push(format!("filter={filter}"));
     }

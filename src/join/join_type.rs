@@ -65,6 +65,11 @@ impl JoinType {
         self.pairs() || matches!(self, Self::BuildSemi | Self::BuildAnti)
     }
 
+    /// The build adds columns to those of the probe side: its own, or the mark.
+    pub(crate) fn gives_columns(self) -> bool {
+        self.has_build_columns() || self == Self::ProbeMark
+    }
+
     /// Probe columns are in the output.
     pub(crate) fn has_probe_columns(self) -> bool {
         !matches!(self, Self::BuildSemi | Self::BuildAnti)

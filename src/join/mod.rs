@@ -1,11 +1,14 @@
 //! Planning a join: what it is, what it gives, how it is shown and serialized. Nothing here holds rows or the state of a run.
 
+mod as_of;
 mod by_name;
 mod chosen_column;
 mod codec;
 mod declared;
+mod defaults;
 mod explain;
 mod join_type;
+mod names;
 mod other_schemas;
 mod output;
 mod properties;
@@ -14,6 +17,7 @@ mod star;
 mod statistics;
 mod validate;
 
+pub use as_of::{AsOf, Tolerance};
 pub use by_name::JoinOptions;
 #[cfg(feature = "python")]
 pub(crate) use by_name::key_pairs;

@@ -62,7 +62,7 @@ pub(crate) struct Output {
 }
 
 /// The name of the column that a mark join adds.
-const MARK: &str = "mark";
+pub(crate) const MARK: &str = "mark";
 
 impl Output {
     /// The output columns of `join_type`: build columns, then probe columns, then the mark; or those of them that

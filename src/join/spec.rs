@@ -1,7 +1,9 @@
 //! The description of a join: what is joined how, apart from where its rows come from.
 
+use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 
+use super::as_of::AsOf;
 use super::chosen_column::{JoinKey, ProjectedColumn};
 use super::join_type::{JoinType, PartitionMode};
 use super::output::Output;
@@ -41,6 +43,10 @@ pub struct JoinSpec {
     pub(crate) names: Option<Vec<String>>,
     /// Further pairs of a build column in `on` and a probe column that must equal it as keys do.
     pub(crate) also: Vec<(usize, usize)>,
+    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    pub(crate) defaults: Vec<Option<ArrayRef>>,
+    /// Of the rows of a key, the one that the value of this probe column chooses.
+    pub(crate) as_of: Option<(usize, AsOf)>,
     pub(super) build: SchemaRef,
     pub(super) probe: SchemaRef,
     /// How `on` and `projection` were chosen, by name or position; unused where the fields were changed since.
@@ -74,6 +80,8 @@ impl JoinSpec {
             coalesce: false,
             names: None,
             also: Vec::new(),
+            defaults: Vec::new(),
+            as_of: None,
             build,
             probe,
             chosen_on: Vec::new(),
@@ -164,7 +172,7 @@ impl JoinSpec {
     /// `attached` is the build that it is going to probe, where that is known.
     pub(crate) fn validate(&self, attached: Option<&PreparedBuild>) -> Result<(Output, Option<Predicate>)> {
         let (build, probe) = (&self.build, &self.probe);
-        if self.on.is_empty() {
+        if self.on.is_empty() && self.as_of.is_none() {
             return plan_err!("a hash join needs at least one key pair, none was given");
         }
         if self.null_equality.len() != self.on.len() {
@@ -241,7 +249,7 @@ impl JoinSpec {
                 self.null_equality
             );
         }
-        self.validate.check_build(prepared)
+        if self.as_of.is_some() { Ok(()) } else { self.validate.check_build(prepared) }
     }
 
     /// Sets the key pairs (build key, probe key), each key a name, a position or a plain column.

@@ -13,7 +13,7 @@ use crate::cancel::Cancel;
 use crate::columns::copy_size::copy_bound_of_column;
 use crate::columns::{Bounds, ColumnDifference, column_difference, concat};
 use crate::error::{Error, Result, plan_err};
-use crate::index::{IndexContext, IndexKind, KeyIndex, KeyRows};
+use crate::index::{IndexContext, IndexKind, KeyIndex, KeyRows, OrderContext, RowOrder};
 use crate::memory::{Pool, RangeCounter, Reservation, ReturnsToSystem};
 
 /// Rows that a build holds at most: row numbers are 32 bits wide, and one of them stands for "no row".
@@ -66,8 +66,14 @@ pub(crate) enum Origin {
     Foreign(Option<Vec<Range<usize>>>),
 }
 
-/// An index with its groups, and the bounds of each key.
-type Indexed = ((KeyIndex, KeyRows), Vec<Option<Bounds>>);
+/// The structures over the rows of a build.
+struct Indexed {
+    index: KeyIndex,
+    groups: KeyRows,
+    order: Option<RowOrder>,
+    /// Of each key.
+    bounds: Vec<Option<Bounds>>,
+}
 
 /// What was pushed, and its charge.
 #[derive(Debug)]
@@ -228,22 +234,23 @@ impl Collector {
         let mut rows = RecordBatch::try_new(held_schema(self.spec.schema(), &columns), columns)?;
         let held = reservation.size();
         let mut indexed = self.index(&rows, &mut reservation)?;
-        if self.keep != Keep::All && !indexed.0.1.is_unique() {
-            let ((index, groups), _) = indexed;
+        if self.keep != Keep::All && !indexed.groups.is_unique() {
+            let Indexed { index, groups, order, .. } = indexed;
             let num_keys = index.num_keys();
-            drop(index);
+            drop((index, order));
             reservation.shrink(reservation.size() - held - groups.memory_size());
             rows = self.keep.copy((rows, held), (&groups, num_keys), &mut reservation, &self.cancel)?;
             reservation.shrink(groups.memory_size());
             drop(groups);
             indexed = self.index(&rows, &mut reservation)?;
         }
-        let (index, bounds) = indexed;
-        let build = PreparedBuild::try_new(self.spec, rows, index, bounds, &self.options, reservation)?;
+        let Indexed { index, groups, order, bounds } = indexed;
+        let structures = (index, groups, order);
+        let build = PreparedBuild::try_new(self.spec, rows, structures, bounds, &self.options, reservation)?;
         Ok(Arc::new(build))
     }
 
-    /// The index of `rows` and the bounds of its keys; `reservation` holds the bytes of both besides what it held.
+    /// The structures over `rows`; `reservation` holds their bytes besides what it held.
     fn index(&self, rows: &RecordBatch, reservation: &mut Reservation) -> Result<Indexed> {
         let keys = IndexKeys::try_new(rows, self.spec.keys(), reservation)?;
         let nulls_equal: Vec<_> = self.spec.null_equality().iter().map(|n| n.nulls_equal()).collect();
@@ -256,10 +263,24 @@ impl Collector {
             bounds: &bounds,
             cancel: &self.cancel,
         };
-        let index = KeyIndex::build(&keys.columns, &nulls_equal, context)?;
+        let (mut index, mut groups) = match keys.columns.is_empty() {
+            true => KeyIndex::single(rows.num_rows(), context.retained)?,
+            false => KeyIndex::build(&keys.columns, &nulls_equal, context)?,
+        };
+        keys.release(index.kind() == IndexKind::Bytes, reservation);
+        let mut order = None;
+        if let Some(column) = self.spec.order() {
+            let column = IndexKeys::try_new(rows, &[column], reservation)?;
+            let context = &mut OrderContext { retained: reservation, scratch: &mut scratch, cancel: &self.cancel };
+            // So that the rows before and after are not held together.
+            index.regroup(&KeyRows::Identity);
+            let (ordered, made) = RowOrder::build(groups, index.num_keys(), &column.columns[0], context)?;
+            (groups, order) = (ordered, Some(made));
+            index.regroup(&groups);
+            column.release(false, reservation);
+        }
         drop(scratch);
-        keys.release(index.0.kind() == IndexKind::Bytes, reservation);
-        Ok((index, bounds))
+        Ok(Indexed { index, groups, order, bounds })
     }
 
     /// Runs one step. Where it fails, the batches are released.

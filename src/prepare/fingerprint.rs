@@ -21,6 +21,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// The hash of a null, and what others begin with. Nothing here may change: files hold fingerprints.
 const NULL: u128 = 0x6e75_6c6c_9e37_79b9_7f4a_7c15_d6e8_feb9;
 const ROW: u128 = 0x726f_7773_a076_1d64_78bd_642f_e703_7ed1;
+const ORDER: u128 = 0x6f72_6465_a076_1d64_78bd_642f_a0b4_28db;
 const HEAD: u128 = 0x6865_6164_a0b4_28db_9e37_79b9_7f4a_7c15;
 
 /// The fingerprint of a build. The order of rows does not matter, their number does.
@@ -31,6 +32,9 @@ pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel)
     let mut state = mix_bytes(HEAD, &schema);
     for (&key, null_equality) in spec.keys().iter().zip(spec.null_equality()) {
         state = mix(state, (key as u128) << 1 | u128::from(null_equality.nulls_equal()));
+    }
+    if let Some(order) = spec.order() {
+        state = mix(mix(state, ORDER), order as u128);
     }
     let mut sum = 0u128;
     let mut hashes = Vec::new();

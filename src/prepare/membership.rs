@@ -26,7 +26,10 @@ impl Membership {
     pub(crate) fn new(rows: &RecordBatch, keys: &[usize], num_keys: usize, options: &PrepareOptions) -> Result<Self> {
         let (max_bytes, max_values) = (options.in_list_max_bytes, options.in_list_max_values);
         let columns: Vec<ArrayRef> = keys.iter().map(|&key| Arc::clone(rows.column(key))).collect();
-        if max_bytes == 0 || max_values < num_keys.max(1) || !columns.iter().all(|column| is_listed(column.data_type()))
+        if keys.is_empty()
+            || max_bytes == 0
+            || max_values < num_keys.max(1)
+            || !columns.iter().all(|column| is_listed(column.data_type()))
         {
             return Ok(Membership::Map);
         }

@@ -13,7 +13,7 @@ use super::{Backing, BackingFile, BuildSpec, Membership, NullEquality, PrepareOp
 use crate::cancel::Cancel;
 use crate::columns::{Bounds, LazyColumn};
 use crate::error::{Error, Result};
-use crate::index::{IndexKind, KeyIndex, KeyRows, NONE};
+use crate::index::{IndexKind, KeyIndex, KeyRows, NONE, RowOrder};
 use crate::memory::{Pool, Reservation, ReturnsToSystem};
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
@@ -29,6 +29,7 @@ pub struct PreparedBuild {
     has_null_key: OnceLock<bool>,
     index: KeyIndex,
     groups: KeyRows,
+    order: Option<RowOrder>,
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
     fingerprint: OnceLock<u128>,
@@ -51,6 +52,8 @@ pub(crate) struct BuildParts {
     pub(crate) has_null_key: Option<bool>,
     pub(crate) index: KeyIndex,
     pub(crate) groups: KeyRows,
+    /// The order of the rows of each group, where they have one.
+    pub(crate) order: Option<RowOrder>,
     pub(crate) bounds: Vec<Option<Bounds>>,
     pub(crate) membership: Membership,
     /// `None` where it is not known yet.
@@ -65,7 +68,7 @@ pub struct BuildMemory {
     pub rows: usize,
     /// The index: keys to groups.
     pub index: usize,
-    /// The groups: groups to rows.
+    /// The groups: groups to rows, and the order of these.
     pub groups: usize,
     /// Bytes of a mapped file, shared with all processes that map it.
     pub mapped: usize,
@@ -78,7 +81,7 @@ impl PreparedBuild {
     pub(crate) fn try_new(
         spec: BuildSpec,
         rows: RecordBatch,
-        (index, groups): (KeyIndex, KeyRows),
+        (index, groups, order): (KeyIndex, KeyRows, Option<RowOrder>),
         bounds: Vec<Option<Bounds>>,
         options: &PrepareOptions,
         reservation: Reservation,
@@ -92,6 +95,7 @@ impl PreparedBuild {
             has_null_key: None,
             index,
             groups,
+            order,
             bounds,
             membership,
             fingerprint: None,
@@ -114,6 +118,7 @@ impl PreparedBuild {
             has_null_key: parts.has_null_key.map_or_else(OnceLock::new, OnceLock::from),
             index: parts.index,
             groups: parts.groups,
+            order: parts.order,
             bounds: parts.bounds,
             membership: parts.membership,
             fingerprint: parts.fingerprint.map_or_else(OnceLock::new, OnceLock::from),
@@ -271,7 +276,8 @@ impl PreparedBuild {
     /// # Ok::<(), prejoin::Error>(())
     /// ```
     pub fn memory(&self) -> BuildMemory {
-        let (index, groups) = (self.index.memory_size(), self.groups.memory_size());
+        let order = self.order.as_ref().map_or(0, RowOrder::memory_size);
+        let (index, groups) = (self.index.memory_size(), self.groups.memory_size() + order);
         match self.backing.file() {
             None => {
                 let private = self.backing.reserved_bytes();
@@ -530,6 +536,11 @@ impl PreparedBuild {
         &self.groups
     }
 
+    /// The order of the rows of each group; `None` where it is build order.
+    pub(crate) fn order(&self) -> Option<&RowOrder> {
+        self.order.as_ref()
+    }
+
     /// Least and greatest value of each key, in key order; `None` where a key has no value or its type no order.
     ///
     /// ```
@@ -569,6 +580,7 @@ impl fmt::Debug for PreparedBuild {
             .field("schema", self.schema())
             .field("keys", &self.keys())
             .field("null_equality", &self.null_equality())
+            .field("order", &self.spec.order())
             .field("index_kind", &self.index_kind())
             .field("num_rows", &self.num_rows())
             .field("num_keys", &self.num_keys())

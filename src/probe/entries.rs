@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 
+use super::as_of::AsOfSearch;
 use super::key_reader::{Codes, Keys};
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -141,6 +142,8 @@ pub(crate) enum KeySource {
     Same(Box<Same>),
     /// The source without the rows that are set, which no key of the build equals.
     Except(Box<KeySource>, BooleanBuffer),
+    /// The one build row of each key that an as-of search chooses, in place of its group.
+    AsOf(Box<(KeySource, AsOfSearch)>),
 }
 
 /// Probe rows whose keys in all of some sources have one group.
@@ -160,6 +163,11 @@ impl KeySource {
         }
     }
 
+    /// True where hits hold build rows in place of groups.
+    fn gives_rows(&self) -> bool {
+        matches!(self, KeySource::AsOf(_))
+    }
+
     /// Appends the hits of the rows `start..start + len`, ascending.
     fn look_up(&mut self, build: &PreparedBuild, start: usize, len: usize, hits: &mut Hits) -> Result<()> {
         let from = hits.rows.len();
@@ -170,6 +178,11 @@ impl KeySource {
                 if let Some(missing) = missing {
                     hits.retain_from(from, |row, _| !missing.value(row as usize));
                 }
+            }
+            KeySource::AsOf(as_of) => {
+                let (keys, search) = as_of.as_mut();
+                keys.look_up(build, start, len, hits)?;
+                search.choose(build, hits, from)?;
             }
             KeySource::Same(same) => {
                 let Same { first, others, scratch } = same.as_mut();
@@ -239,12 +252,17 @@ impl Input {
         self.taken = 0;
     }
 
+    /// True where a probe row meets at most one build row.
+    fn gives_one_row(&self, build: &PreparedBuild) -> bool {
+        self.lookup.gives_rows() || build.groups().is_unique()
+    }
+
     /// The next candidates, at most `max`, if they are of a probe row that has at least `many`.
     pub(crate) fn next_row(&mut self, build: &PreparedBuild, many: usize, max: usize) -> Option<RowCandidates> {
         let (&row, &group) = (self.hits.rows.get(self.hit)?, self.hits.groups.get(self.hit)?);
         let groups = build.groups();
         // Rows before it that have no hit become entries first.
-        if groups.is_unique() || self.row != row as usize || groups.group_len(group) < many {
+        if self.gives_one_row(build) || self.row != row as usize || groups.group_len(group) < many {
             return None;
         }
         let (skip, left) = (self.taken, groups.group_len(group) - self.taken);
@@ -269,8 +287,7 @@ impl Input {
         mut on_group: impl FnMut(u32),
     ) -> Result<()> {
         let rows = self.batch.num_rows();
-        let unique = build.groups().is_unique();
-        if unique || !shape.expand {
+        if self.gives_one_row(build) || !shape.expand {
             // At most one entry per probe row, and none of them cut: whole stages at a time.
             while entries.len() < max && self.looked_up < rows {
                 let start = self.looked_up;
@@ -278,7 +295,7 @@ impl Input {
                 self.hits.clear();
                 self.look_up(build, len)?;
                 self.hits.groups.iter().for_each(|&group| on_group(group));
-                if shape.expand {
+                if shape.expand && !self.lookup.gives_rows() {
                     build.groups().unique_rows(&mut self.hits.groups);
                 }
                 match (shape.misses, shape.hits) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, bit_util};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
 
@@ -11,10 +11,10 @@ use super::key_reader::Keys;
 use super::pieces::check_batch_size;
 use super::visited::Visited;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, gather, gather_or, in_column};
+use crate::columns::{Selection, check_defaults, gather_or, in_column};
 use crate::error::{Error, Result, plan_err};
 use crate::index::{Hits, NONE};
-use crate::join::{JoinType, extended, repeated_key};
+use crate::join::{AsOf, JoinType, extended, repeated_key};
 use crate::memory::Pool;
 use crate::prepare::{Keep, PreparedBuild, lease_column};
 
@@ -314,42 +314,39 @@ impl Lookup {
         hits: &mut Hits,
         cancel: &Cancel,
     ) -> Result<RecordBatch> {
-        self.check_defaults(defaults)?;
-        let rows = self.build.raw_rows_of(keys, keep, hits, cancel)?;
+        check_defaults(&self.schema, defaults)?;
+        self.at(&self.build.raw_rows_of(keys, keep, hits, cancel)?, defaults, cancel)
+    }
+
+    /// One row per key, in order: the build row that `as_of` chooses among those of the key for the value of `values` beside
+    /// it, or nulls where there is none; `defaults` as of [`rows_or`](Self::rows_or).
+    ///
+    /// # Errors
+    /// As of [`rows_or`](Self::rows_or) and [`PreparedBuild::rows_as_of`].
+    pub fn rows_as_of(
+        &self,
+        (keys, values): (&Keys, &ArrayRef),
+        as_of: &AsOf,
+        defaults: &[Option<ArrayRef>],
+        hits: &mut Hits,
+        cancel: &Cancel,
+    ) -> Result<RecordBatch> {
+        check_defaults(&self.schema, defaults)?;
+        self.at(&self.build.raw_rows_as_of((keys, values), as_of, hits, cancel)?, defaults, cancel)
+    }
+
+    /// The columns at `rows` of the build, which may be [`NONE`].
+    fn at(&self, rows: &[u32], defaults: &[Option<ArrayRef>], cancel: &Cancel) -> Result<RecordBatch> {
         check_batch_size(&self.schema, rows.len())?;
-        let selection = Selection::try_new(&rows, self.build.num_rows())?;
+        let selection = Selection::try_new(rows, self.build.num_rows())?;
         let column = |(i, field): (usize, &FieldRef)| {
-            let gathered = match defaults.get(i) {
-                Some(Some(default)) => gather_or(&self.columns[i], selection, default, cancel),
-                _ => gather(&self.columns[i], selection),
-            };
+            let default = defaults.get(i).and_then(Option::as_ref);
+            let gathered = gather_or(&self.columns[i], selection, default, cancel);
             gathered.map_err(|error| in_column(error, field.name()))
         };
         let columns = self.schema.fields().iter().enumerate().map(column).collect::<Result<_>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
-    }
-}
-
-impl Lookup {
-    fn check_defaults(&self, defaults: &[Option<ArrayRef>]) -> Result<()> {
-        let fields = self.schema.fields();
-        if !defaults.is_empty() && defaults.len() != fields.len() {
-            return plan_err!("{} defaults were given for {} columns", defaults.len(), fields.len());
-        }
-        for (field, default) in fields.iter().zip(defaults) {
-            if let Some(default) = default.as_ref().filter(|one| one.len() != 1 || one.data_type() != field.data_type())
-            {
-                return plan_err!(
-                    "a default of column {:?} is one value of type {}, {} of type {} were given",
-                    field.name(),
-                    field.data_type(),
-                    default.len(),
-                    default.data_type()
-                );
-            }
-        }
-        Ok(())
     }
 }
 
@@ -367,7 +364,7 @@ impl Entries {
 }
 
 /// Which of `rows` exist, as validity; `None` where all do.
-fn found(rows: &[u32]) -> Option<NullBuffer> {
+pub(super) fn found(rows: &[u32]) -> Option<NullBuffer> {
     let any_none = rows.contains(&NONE);
     any_none.then(|| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE)))
 }

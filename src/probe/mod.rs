@@ -1,5 +1,7 @@
 //! Probing: keys of a probe batch in, pairs of rows, output batches out.
 
+mod as_of;
+mod as_of_lookup;
 mod check_input;
 mod counts;
 mod entries;

@@ -9,7 +9,7 @@ use super::pieces::check_batch_size;
 use super::plan::ProbePlan;
 use super::visited::RowBits;
 use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, gather, in_column, nulls};
+use crate::columns::{Selection, gather, gather_or, in_column, nulls};
 use crate::error::{Result, internal_err};
 use crate::index::NONE;
 use crate::join::{ColumnOrigin, JoinType, OutputColumn};
@@ -33,7 +33,9 @@ impl ProbePlan {
             let named = |error| in_column(error, field.name());
             poll(rows, cancel)?;
             columns.push(match (*origin, build_rows) {
-                (ColumnOrigin::Build(i), Some(rows)) => gather(self.build_columns.get(i)?, rows).map_err(named)?,
+                (ColumnOrigin::Build(i), Some(rows)) => {
+                    gather_or(self.build_columns.get(i)?, rows, self.default(i), cancel).map_err(named)?
+                }
                 (ColumnOrigin::Build(i), None) => {
                     return internal_err!("build column {i} of entries that hold no build rows");
                 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
+use super::as_of::AsOfReader;
 use super::entries::{EntryShape, KeySource};
 use super::key_reader::KeyReader;
 use crate::error::{Result, internal_err};
@@ -26,11 +27,15 @@ pub(crate) struct ProbePlan {
     pub(crate) key_reader: KeyReader,
     /// Readers of further keys of each row, which must be the same as the first.
     pub(crate) further_keys: Vec<KeyReader>,
+    /// Chooses one row of each key.
+    pub(crate) as_of: Option<AsOfReader>,
     pub(crate) join_type: JoinType,
     pub(crate) null_aware: bool,
     pub(crate) validate: Validate,
     pub(crate) predicate: Option<Predicate>,
     pub(crate) output: Output,
+    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    pub(crate) defaults: Vec<Option<ArrayRef>>,
     /// Largest number of rows of an output batch.
     pub(crate) batch_size: usize,
     /// Pays for visited bits.
@@ -49,7 +54,9 @@ impl ProbePlan {
         batch_size: usize,
         pool: &Arc<dyn Pool>,
     ) -> Result<Self> {
-        spec.validate.check_build(&build)?;
+        if spec.as_of.is_none() {
+            spec.validate.check_build(&build)?;
+        }
         let probe_schema = spec.probe_schema();
         let probe_keys: Vec<usize> = spec.on.iter().map(|&(_, probe)| probe).collect();
         let key_reader = KeyReader::try_new(&build, &probe_keys, probe_schema)?;
@@ -62,6 +69,9 @@ impl ProbePlan {
             further.push((key, probe));
         }
         let further_keys = KeyReader::further(&build, &probe_keys, &further, probe_schema)?;
+        let as_of = spec.as_of.as_ref();
+        let as_of =
+            as_of.map(|(column, as_of)| AsOfReader::try_new(&build, as_of, *column, probe_schema)).transpose()?;
         // Only the columns that are read are leased, so that those of a file opened unverified are checked alone.
         let tested = predicate.iter().flat_map(|predicate| predicate.columns());
         let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
@@ -73,11 +83,13 @@ impl ProbePlan {
             probe_keys,
             key_reader,
             further_keys,
+            as_of,
             join_type: spec.join_type,
             null_aware: spec.null_aware,
             validate: spec.validate,
             predicate,
             output,
+            defaults: spec.defaults.clone(),
             batch_size: batch_size.max(1),
             pool: Arc::clone(pool),
         })
@@ -116,6 +128,11 @@ impl ProbePlan {
         self.join_type.keeps_unmatched_probe() || self.null_aware
     }
 
+    /// The value of a build column where a probe row has no match; `None` for null.
+    pub(super) fn default(&self, column: usize) -> Option<&ArrayRef> {
+        self.defaults.get(column)?.as_ref()
+    }
+
     /// Which rows become entries.
     pub(crate) fn shape(&self) -> EntryShape {
         let expand = self.join_type.pairs() || self.predicate.is_some();
@@ -123,7 +140,7 @@ impl ProbePlan {
         EntryShape { expand, misses: self.join_type.keeps_unmatched_probe(), hits }
     }
 
-    /// Where the groups of the rows of `batch` come from.
+    /// Where the groups, or the rows, of the rows of `batch` come from.
     pub(super) fn key_source(&self, batch: &RecordBatch, hits: &mut Hits) -> Result<KeySource> {
         let mut source = |reader: &KeyReader| {
             Ok(match reader.codes(batch, &self.build, hits)? {
@@ -132,6 +149,10 @@ impl ProbePlan {
             })
         };
         let first = source(&self.key_reader)?;
-        Ok(KeySource::same(first, self.further_keys.iter().map(source).collect::<Result<_>>()?))
+        let keys = KeySource::same(first, self.further_keys.iter().map(source).collect::<Result<_>>()?);
+        Ok(match &self.as_of {
+            Some(as_of) => KeySource::AsOf(Box::new((keys, as_of.read(batch)?))),
+            None => keys,
+        })
     }
 }

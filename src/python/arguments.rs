@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyDict, PyList, PyString, PyTuple};
 use super::errors::{plan, type_error};
 use super::interchange::{is_a, type_name};
 use crate::columns::{Positions, names};
-use crate::error::{Result, plan_err};
+use crate::error::{Error, Result, plan_err};
 use crate::join::{JoinType, Validate};
 use crate::prepare::{Keep, NullEquality};
 
@@ -61,38 +61,74 @@ impl Form {
     }
 }
 
-/// The join kind of a `how=` word; those that other libraries use are taken too.
+/// The join kind of a `how=` word where the probe side comes first, and so is the left one.
 pub(crate) fn join_type(how: &str) -> Result<JoinType> {
-    own_join_type(match how {
-        "outer" | "full outer" | "full_outer" => "full",
-        "left outer" | "left_outer" => "left",
-        "right outer" | "right_outer" => "right",
-        "left semi" | "left_semi" => "semi",
-        "left anti" | "left_anti" => "anti",
-        "right semi" | "right_semi" => "build_semi",
-        "right anti" | "right_anti" => "build_anti",
-        own => own,
+    let of_left_or_right = left_or_right(how).map(|[probe_first, _]| probe_first);
+    of_left_or_right.or_else(|| of_either_side(how)).ok_or_else(|| {
+        Error::Plan(format!(
+            "how={how:?} is not a kind of join; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
+             build_anti (left keeps probe rows, right keeps build rows)"
+        ))
     })
 }
 
-/// The join kind of a `how=` word of this package.
-pub(crate) fn own_join_type(how: &str) -> Result<JoinType> {
-    Ok(match how {
+/// The join kind of a `how=` word where the build side comes first.
+pub(crate) fn hash_join_type(how: &str) -> Result<JoinType> {
+    if let Some([probe, build]) = left_or_right(how) {
+        return plan_err!(
+            "how={how:?} may mean either side, since HashJoin takes the build side first: write how={:?} for what \
+             prejoin.join calls {how:?}, or how={:?} for the other side",
+            hash_join_word(probe),
+            hash_join_word(build)
+        );
+    }
+    of_either_side(how).ok_or_else(|| {
+        Error::Plan(format!(
+            "how={how:?} is not a kind of join; the kinds are inner, probe_outer, build_outer, full, semi, anti, mark, \
+             build_semi, build_anti"
+        ))
+    })
+}
+
+/// The word of [`hash_join_type`] for a join kind.
+pub(crate) fn hash_join_word(join_type: JoinType) -> &'static str {
+    match join_type {
+        JoinType::ProbeOuter => "probe_outer",
+        JoinType::BuildOuter => "build_outer",
+        other => other.how(),
+    }
+}
+
+/// The join kind of a word that does not say left or right.
+fn of_either_side(how: &str) -> Option<JoinType> {
+    Some(match how {
         "inner" => JoinType::Inner,
-        "left" => JoinType::ProbeOuter,
-        "right" => JoinType::BuildOuter,
-        "full" => JoinType::FullOuter,
-        "semi" => JoinType::ProbeSemi,
-        "anti" => JoinType::ProbeAnti,
-        "mark" => JoinType::ProbeMark,
+        "probe_outer" => JoinType::ProbeOuter,
+        "build_outer" => JoinType::BuildOuter,
+        "full" | "full_outer" | "full outer" | "outer" => JoinType::FullOuter,
+        "semi" | "probe_semi" => JoinType::ProbeSemi,
+        "anti" | "probe_anti" => JoinType::ProbeAnti,
+        "mark" | "probe_mark" => JoinType::ProbeMark,
         "build_semi" => JoinType::BuildSemi,
         "build_anti" => JoinType::BuildAnti,
-        _ => {
-            return plan_err!(
-                "how={how:?} is no join kind; the kinds are inner, left, right, full, semi, anti, mark, build_semi, \
-                 build_anti (left keeps probe rows, right keeps build rows)"
-            );
-        }
+        _ => return None,
+    })
+}
+
+/// The join kind of a word that says left or right: where the probe side is the left one, and where the build side is.
+fn left_or_right(how: &str) -> Option<[JoinType; 2]> {
+    let outer = [JoinType::ProbeOuter, JoinType::BuildOuter];
+    let semi = [JoinType::ProbeSemi, JoinType::BuildSemi];
+    let anti = [JoinType::ProbeAnti, JoinType::BuildAnti];
+    let swapped = |[one, other]: [JoinType; 2]| [other, one];
+    Some(match how {
+        "left" | "left outer" | "left_outer" => outer,
+        "right" | "right outer" | "right_outer" => swapped(outer),
+        "left semi" | "left_semi" => semi,
+        "right semi" | "right_semi" => swapped(semi),
+        "left anti" | "left_anti" => anti,
+        "right anti" | "right_anti" => swapped(anti),
+        _ => return None,
     })
 }
 
@@ -131,7 +167,7 @@ pub(crate) fn pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
     Ok(key_names(on).map_err(refused)?.into_iter().map(|name| (name.clone(), name)).collect())
 }
 
-/// `select=`: a list of names, or a mapping {new name: name}.
+/// `select=`: a mapping {new name: name}, or a list of names and of such mappings.
 pub(crate) fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<String>, String)>> {
     let refused = |_| {
         type_error(format!(
@@ -139,15 +175,48 @@ pub(crate) fn selection(select: &Bound<'_, PyAny>) -> PyResult<Vec<(Option<Strin
             select.repr().map_or_else(|_| type_name(select), |repr| repr.to_string())
         ))
     };
-    if let Ok(mapping) = select.cast::<PyDict>() {
+    let renamed = |mapping: &Bound<'_, PyDict>| {
         let pair = |(new, name): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((Some(new.extract()?), name.extract()?));
-        return mapping.iter().map(pair).collect::<PyResult<_>>().map_err(refused);
+        mapping.iter().map(pair).collect::<PyResult<Vec<_>>>().map_err(refused)
+    };
+    if let Ok(mapping) = select.cast::<PyDict>() {
+        return renamed(mapping);
     }
     if select.is_instance_of::<PyString>() {
         return Err(refused(plan("")));
     }
-    let names = select.extract::<Vec<String>>().map_err(refused)?;
-    Ok(names.into_iter().map(|name| (None, name)).collect())
+    let mut chosen = Vec::new();
+    for item in select.extract::<Vec<Bound<'_, PyAny>>>().map_err(refused)? {
+        match item.cast::<PyDict>() {
+            Ok(mapping) => chosen.extend(renamed(mapping)?),
+            Err(_) => chosen.push((None, item.extract().map_err(refused)?)),
+        }
+    }
+    Ok(chosen)
+}
+
+/// What [`selection`] was given.
+pub(crate) fn selection_object<'py>(
+    py: Python<'py>,
+    select: &[(Option<String>, String)],
+) -> PyResult<Bound<'py, PyAny>> {
+    if !select.is_empty() && select.iter().all(|(new, _)| new.is_some()) {
+        let mapping = PyDict::new(py);
+        select.iter().try_for_each(|(new, name)| mapping.set_item(new, name))?;
+        return Ok(mapping.into_any());
+    }
+    let list = PyList::empty(py);
+    for (new, name) in select {
+        match new {
+            None => list.append(name)?,
+            Some(new) => {
+                let mapping = PyDict::new(py);
+                mapping.set_item(new, name)?;
+                list.append(mapping)?;
+            }
+        }
+    }
+    Ok(list.into_any())
 }
 
 /// `keep=`: which of the rows that share a key.

@@ -2,7 +2,7 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::errors::plan;
 use super::interchange::{is_a, pyarrow, type_name};
@@ -80,12 +80,14 @@ fn conversion_of(probe: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
 /// `values`, a batch of one column with one row for each of `keys`, as the keys are: a series or index of the same library
 /// with their name and labels, or a `pyarrow.Array`.
 pub(crate) fn values_like<'py>(keys: &Bound<'py, PyAny>, values: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // One key or a few come in a list, where looking into modules would take as long as the rest.
+    let plain = keys.is_instance_of::<PyList>() || keys.is_instance_of::<PyTuple>() || keys.is_instance_of::<PyDict>();
     let kinds = [
         ("polars", "Series", "polars_series"),
         ("pandas", "Series", "pandas_series"),
         ("pandas", "Index", "pandas_index"),
     ];
-    match first_of(keys, kinds)? {
+    match if plain { None } else { first_of(keys, kinds)? } {
         Some(conversion) => keys.py().import(CONVERSIONS)?.call_method1(conversion, (values, keys)),
         None => values.call_method1(intern!(keys.py(), "column"), (0,)),
     }

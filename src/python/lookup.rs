@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
 
+use super::as_of::At;
 use super::classes::pool::PyMemoryPool;
-use super::errors::is_plan_error;
+use super::errors::{is_plan_error, plan};
 use super::interchange::PySchema;
 use super::kind::values_like;
 use super::map::defaults;
@@ -28,7 +29,7 @@ use crate::join::JoinType;
 use crate::prepare::{Keep, PreparedBuild};
 use crate::probe::{Keys, Lookup};
 
-/// What one build keeps between calls, so that a call for one key makes little more than its answer.
+/// What one build keeps between calls, so that a call for one key makes little more than its result.
 pub(crate) struct LookupCache {
     /// Working memory of the caller that comes first.
     hits: Mutex<Hits>,
@@ -113,12 +114,17 @@ pub(super) fn get<'py>(
     build: &Arc<PreparedBuild>,
     cache: &LookupCache,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = key.py();
+    check_choice(build, keep, at)?;
     let dicts = cache.getter.get_or_try_init(py, || RowDicts::try_new(py, build, None))?;
-    build.check_keep(keep)?;
-    let Some(keys) = possible_key(build, key)? else { return Ok(None) };
-    let rows = cache.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &Cancel::default()))?;
+    let asked = asked(build, key, at, || possible_key(build, key))?;
+    let Some((keys, values)) = asked else { return Ok(None) };
+    let rows = cache.with_hits(|hits| match at.zip(values.as_ref()) {
+        Some((at, values)) => build.raw_rows_as_of((&keys, values), &at.as_of, hits, &Cancel::default()),
+        None => build.raw_rows_of(&keys, keep, hits, &Cancel::default()),
+    })?;
     rows.first().filter(|&&row| row != NONE).map(|&row| dicts.one(py, row)).transpose()
 }
 
@@ -162,8 +168,9 @@ pub(super) fn lookup<'py>(
     columns: Option<&Bound<'py, PyAny>>,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    rows(given, build, cache, columns_of(columns)?, default, keep)
+    rows(given, build, cache, columns_of(columns)?, default, (keep, at))
 }
 
 /// One value per key, in the kind of the keys.
@@ -174,8 +181,9 @@ pub(super) fn map<'py>(
     column: &str,
     default: Option<&Bound<'py, PyAny>>,
     keep: Keep,
+    at: Option<&At<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, keep)?;
+    let rows = rows(given, build, cache, Some(vec![column.to_owned()]), default, (keep, at))?;
     values_like(given, rows)
 }
 
@@ -185,25 +193,58 @@ fn rows<'py>(
     cache: &LookupCache,
     columns: Option<Vec<String>>,
     default: Option<&Bound<'py, PyAny>>,
-    keep: Keep,
+    (keep, at): (Keep, Option<&At<'_, 'py>>),
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
-    build.check_keep(keep)?;
+    check_choice(build, keep, at)?;
     let remembered = cache.lookup(py, build, columns)?;
     let lookup = &remembered.lookup;
     let defaults = defaults(default, lookup.schema())?;
-    let keys = keys(build, given)?;
-    let cancel = interruptible();
+    let Some((keys, values)) = asked(build, given, at, || keys(build, given).map(Some))? else {
+        return Err(Error::Internal("keys were asked for and none were read".to_owned()).into());
+    };
+    let (as_of, cancel) = (at.map(|at| &at.as_of), interruptible());
     let rows = detach_if_long(py, keys.rows, || {
-        cache.with_hits(|hits| lookup.rows_or(&keys, keep, &defaults, hits, &cancel))
+        cache.with_hits(|hits| match as_of.zip(values.as_ref()) {
+            Some((as_of, values)) => lookup.rows_as_of((&keys, values), as_of, &defaults, hits, &cancel),
+            None => lookup.rows_or(&keys, keep, &defaults, hits, &cancel),
+        })
     })?;
     remembered.schema.batch(py, &rows)
+}
+
+/// The keys as `read` reads them, and the value that is searched for beside each. Without key columns there is one for each
+/// value. `None` where `read` gives none.
+fn asked<'py>(
+    build: &Arc<PreparedBuild>,
+    given: &Bound<'py, PyAny>,
+    at: Option<&At<'_, 'py>>,
+    read: impl FnOnce() -> PyResult<Option<Keys>>,
+) -> PyResult<Option<(Keys, Option<ArrayRef>)>> {
+    if let Some(at) = at.filter(|_| build.keys().is_empty() && given.is_none()) {
+        let values = at.values(build, None)?;
+        return Ok(Some((Keys { rows: values.len(), columns: vec![], missing: None }, Some(values))));
+    }
+    let Some(keys) = read()? else { return Ok(None) };
+    let values = at.map(|at| at.values(build, Some(keys.len()))).transpose()?;
+    Ok(Some((keys, values)))
+}
+
+/// Refuses to choose among the rows of a key by nothing, or by two things.
+fn check_choice(build: &PreparedBuild, keep: Keep, at: Option<&At<'_, '_>>) -> PyResult<()> {
+    match at {
+        None => Ok(build.check_keep(keep)?),
+        Some(_) if keep != Keep::All => {
+            Err(plan("keep= and asof= both choose among the rows of a key; give one of them"))
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 /// One key; `None` for one of another kind than the build's, which a mapping says to be absent.
 fn possible_key(build: &PreparedBuild, key: &Bound<'_, PyAny>) -> PyResult<Option<Keys>> {
     match one_key(build, key) {
-        Err(error) if is_plan_error(key.py(), &error) => Ok(None),
+        Err(error) if is_plan_error(key.py(), &error) && !build.keys().is_empty() => Ok(None),
         keys => keys.map(Some),
     }
 }

@@ -6,13 +6,17 @@
 //! [`interchange`] only.
 
 mod arguments;
+mod as_of;
 mod attached;
 mod classes;
 mod errors;
 mod execution;
 mod few_batches;
+mod foreign_words;
 mod interchange;
 mod join;
+mod join_asof;
+mod join_schema;
 mod kind;
 mod lookup;
 mod map;
@@ -56,6 +60,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(classes::saved::reopen, module)?)?;
     module.add_function(wrap_pyfunction!(classes::saved::attach, module)?)?;
     module.add_function(wrap_pyfunction!(join::join, module)?)?;
+    module.add_function(wrap_pyfunction!(join_asof::join_asof, module)?)?;
+    module.add_function(wrap_pyfunction!(join_schema::join_schema, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::col, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::lit, module)?)?;
     module.add_function(wrap_pyfunction!(classes::expr::sql, module)?)?;

@@ -137,6 +137,7 @@ def put(directory: Path, **contents: str | bytes) -> Path:
 
 def joined(directory: Path, *arguments: object, stdin: bytes = b"") -> list[list[str]]:
     """The rows of `b.csv` joined to `p.csv` on `id`, or as the arguments say."""
-    base = ["join", "--build", "b.csv", "--probe", "p.csv", "--out", "-"]
+    base = ["join", "--probe", "p.csv", "--out", "-"]
+    base += [] if "--build" in arguments else ["--build", "b.csv"]
     on = [] if "--on" in arguments else ["--on", "id"]
     return rows_of(ran(*base, *on, *arguments, stdin=stdin, cwd=directory))

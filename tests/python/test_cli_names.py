@@ -31,8 +31,10 @@ def test_one_rename_leaves_the_other_names(tmp_path: Path) -> None:
     put(tmp_path, b="id,v,w\n1,2,3\n", p="id,v,n\n1,4,5\n")
     assert joined(tmp_path, "--select", "id,probe.v,number=n,build.w,v_right") == [
         ["id", "v", "number", "w", "v_right"], ["1", "4", "5", "3", "2"]]  # fmt: skip
-    assert "two output columns would be called 'v'" in refused(
-        "join", "--build", "b.csv", "--probe", "p.csv", "--on", "id", "--select", "x=n,probe.v,build.v", "--out", "-",
+    assert joined(tmp_path, "--select", "x=n,probe.v,build.v") == [["x", "v", "v_right"], ["5", "4", "2"]]
+    assert joined(tmp_path, "--select", "probe.*,w") == [["id", "v", "n", "w"], ["1", "4", "5", "3"]]
+    assert 'select gives two columns the name "v"' in refused(
+        "join", "--build", "b.csv", "--probe", "p.csv", "--on", "id", "--select", "v=n,probe.v", "--out", "-",
         cwd=tmp_path)  # fmt: skip
 
 

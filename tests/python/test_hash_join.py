@@ -106,7 +106,7 @@ def test_changes_after_attaching_are_validated_again() -> None:
     task.how = "anti"
     assert rows(task.execute()) == [(2, 20)]
     with pytest.raises(PlanError, match="the kinds are"):
-        task.how = "outer"  # type: ignore[assignment]
+        task.how = "cross"  # type: ignore[assignment]
     assert task.how == "anti"
 
 
@@ -116,7 +116,7 @@ def test_only_a_new_probe_side_is_taken_after_attaching() -> None:
     for build in (BUILD, SCHEMA):
         with pytest.raises(PlanError, match="Cannot replace the build child"):
             task.replace(build=build)
-    other = task.replace(probe=PROBE.slice(1), how="left")
+    other = task.replace(probe=PROBE.slice(1), how="probe_outer")
     assert rows(other.execute()) == [(None, None, 2, 20)]
     assert task.how == "inner"
     for changes in ({"on": [("payload", "key")]}, {"null_equal": True}, {"mode": "partitioned"}):
@@ -217,7 +217,7 @@ def test_reset_keeps_the_build_and_forgets_the_run() -> None:
 def test_partitions_of_one_run_share_it() -> None:
     """S34: each partition by itself or all in turn; unmatched build rows once, from the last to finish."""
     parts = Source.partitioned([PROBE.slice(0, 1), PROBE.slice(1), PROBE.slice(0, 0)])
-    task = HashJoin(BUILD, parts, ["payload"], "right", projection=["build.payload", "probe.payload"])
+    task = HashJoin(BUILD, parts, ["payload"], "build_outer", projection=["build.payload", "probe.payload"])
     build = pa.table({"key": [0, 0, 0], "payload": [20, 30, 10]}, SCHEMA)
     task = task.with_prepared_build(task.prepare_build(build))
     assert rows(task.execute()) == [(10, 10), (20, 20), (30, None)]
@@ -282,14 +282,14 @@ def test_a_limit_gives_back_at_once(pool: prejoin.MemoryPool) -> None:
             closed.append(partition)
 
     task = attached(validate="m:m").replace(probe=Source(probe, schema=SCHEMA, partitions=3), limit=2)
-    for how, partition in (("inner", None), ("left", 0)):
+    for how, partition in (("inner", None), ("probe_outer", 0)):
         task = task.replace(how=how)
         reader = task.execute(partition, pool=pool)
         assert reader.read_next_batch().num_rows == 2
         gc.collect()
         assert closed.pop() == 0
         assert pool.reserved == 0
-    for how in ("right", "full"):
+    for how in ("build_outer", "full"):
         task = task.replace(how=how)
         reader = task.execute(pool=pool)
         assert reader.read_next_batch().num_rows == 2
@@ -300,7 +300,7 @@ def test_a_limit_gives_back_at_once(pool: prejoin.MemoryPool) -> None:
     assert session.finish().num_rows == 0
 
 
-@pytest.mark.parametrize("how", ["right", "full", "build_semi", "build_anti"])
+@pytest.mark.parametrize("how", ["build_outer", "full", "build_semi", "build_anti"])
 def test_a_run_that_ends_early_keeps_no_bits(how: Any, pool: prejoin.MemoryPool) -> None:
     """S35: a reader over all partitions that is dropped unread or half-read, or fails, waits for no partition."""
     raised = ValueError("probe")
@@ -317,7 +317,7 @@ def test_a_run_that_ends_early_keeps_no_bits(how: Any, pool: prejoin.MemoryPool)
     del unread
     assert pool.reserved == 0
     half = task.execute(pool=pool, batch_size=1)
-    if how in ("right", "full"):
+    if how in ("build_outer", "full"):
         half.read_next_batch()
         assert pool.reserved > 0
     del half

@@ -261,7 +261,7 @@ def test_pairs_of_one_build_column_are_all_asked(tmp_path: Any, saved: bool) -> 
         ({"node": ["src", 1]}, {}, "a build name may be a list of names"),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
-            prejoin.join(probe, build, on, **options)  # type: ignore[arg-type]
+            prejoin.join(probe, build, on, **options)  # type: ignore[call-overload]
     one = prejoin.prepare(pa.table({"x": [1, 2], "w": [3, 4]}), "x")
     probe = pa.table({"a": [1, 1, 2], "b": [1, 2, 2]})
     assert prejoin.join(probe, one, {"a": "x", "b": "x"})["w"].to_pylist() == [3, 4]
@@ -341,7 +341,7 @@ def test_keys_by_name_list_and_mapping() -> None:
         ({"zz": "a", "b": "b"}, 'no column "zz"'),
     ]:
         with pytest.raises(prejoin.PlanError, match=text):
-            prejoin.join(probe, build, on=on)  # type: ignore[arg-type]
+            prejoin.join(probe, build, on=on)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,6 @@ def test_keys_by_name_list_and_mapping() -> None:
         ({"where": 1}, TypeError, "where is SQL text or a condition made with"),
         ({"where": prejoin.col("probe.zz") > 1}, prejoin.PlanError, "zz"),
         ({"on": ["k", "k"]}, prejoin.PlanError, "prepared on"),
-        ({"suffix": ""}, prejoin.PlanError, "two columns"),
     ],
 )
 def test_wrong_arguments_are_named(options: dict[str, Any], error: type[Exception], text: str) -> None:
@@ -427,7 +426,7 @@ def test_words_of_other_libraries() -> None:
     }
     for own, others in words.items():
         for how in [*others, *(word.replace(" ", "_") for word in others)]:
-            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[arg-type]
+            assert prejoin.join(probe, build, how=how).equals(prejoin.join(probe, build, how=own)), how  # type: ignore[call-overload]
     assert prejoin.Leg(build, how="left_semi").how == "semi"
     assert prejoin.Leg(build, validate="many_to_one").validate == "m:1"
     for validate in ("one_to_one", "one_to_many"):
@@ -451,13 +450,12 @@ def test_sides_that_are_swapped_or_not_prepared_are_named(swap: Any, text: str) 
 
 
 def test_errors_on_repeated_names_say_what_helps() -> None:
-    """And what they say works: other names, other columns, positions of a HashJoin."""
+    """And what they say works: other names, positions of a HashJoin. Names in the output are made unique."""
     rows = pa.record_batch([pa.array([1, 2]), pa.array([3, 4]), pa.array([5, 6])], names=["k", "v", "v"])
     probe = pa.record_batch({"k": [2]})
     build = prejoin.prepare(rows, "k")
     for suffix in ("_right", "_other"):
-        with pytest.raises(prejoin.PlanError, match=r'two columns "v"; the build side has it twice; .* HashJoin'):
-            prejoin.join(probe, build, suffix=suffix)
+        assert prejoin.join(probe, build, suffix=suffix).to_pydict() == {"k": [2], "v": [4], "v" + suffix: [6]}
     assert prejoin.join(probe, build, select=["k"]).to_pydict() == {"k": [2]}
     for projection in ([1], [2]):
         join = prejoin.HashJoin(rows.schema, probe.schema, on="k", projection=projection).with_prepared_build(build)

@@ -146,7 +146,7 @@ def test_one_key(build: prejoin.PreparedBuild) -> None:
     for ask in (build.lookup, build.contains, lambda keys: build.map(keys, "name")):
         with pytest.raises(PlanError, match="type Int64"):
             ask(["x"])
-    # A build is no sequence of rows: 0, 1, 2 are keys.
+    # A build is not a sequence of rows: 0, 1, 2 are keys.
     for walk in (iter, list, reversed):
         with pytest.raises(TypeError):
             walk(build)  # type: ignore[call-overload]
@@ -240,5 +240,5 @@ def test_join_as_a_method(build: prejoin.PreparedBuild) -> None:
         "limit": 1, "batch_size": 1, "validate": "m:1",
     }  # fmt: skip
     assert build.join(rows, **options).to_pydict() == {"name": ["ada"]}
-    with pytest.raises(PlanError, match='how="x" is no join kind'):
-        build.join(rows, how="x")  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match='how="x" is not a kind of join'):
+        build.join(rows, how="x")  # type: ignore[call-overload]

@@ -70,14 +70,18 @@ def test_qualified_names_reach_every_column() -> None:
     [
         ({"select": ["zz"]}, prejoin.PlanError, r'names "zz", which the output does not have; it has "k", "v", "w"'),
         ({"select": ["build.zz"]}, prejoin.PlanError, 'the build side has no column "zz"'),
-        ({"select": ["build.v", "probe.v"]}, prejoin.PlanError, 'two columns "v"; rename one by select='),
-        ({"select": ["w", "w"]}, prejoin.PlanError, 'two columns "w"'),
+        ({"select": ["w", "w"]}, prejoin.PlanError, 'gives two columns the name "w"; rename one by select='),
+        ({"select": ["w", "probe.*"]}, prejoin.PlanError, 'gives two columns the name "w"'),
+        ({"select": {"w": "probe.*"}}, prejoin.PlanError, 'one name; list "probe.*" without a new name'),
+        ({"select": ["build.*"], "how": "semi"}, prejoin.PlanError, "a semi join gives no build columns"),
+        ({"select": ["build.v"], "how": "mark"}, prejoin.PlanError, "a mark join gives no build columns"),
+        ({"select": ["probe.*"], "how": "build_semi"}, prejoin.PlanError, "a build_semi join gives no probe columns"),
+        ({"select": [["w"]]}, TypeError, "select is a list of column names or a mapping"),
         ({"select": ["build.v"], "how": "semi"}, prejoin.PlanError, "a semi join gives no build columns"),
         ({"select": ["probe.v"], "how": "build_anti"}, prejoin.PlanError, "a build_anti join gives no probe columns"),
         ({"select": "v"}, TypeError, "select is a list of column names or a mapping"),
         ({"select": [1]}, TypeError, "select is a list of column names or a mapping"),
         ({"select": {"a": 1}}, TypeError, "select is a list of column names or a mapping"),
-        ({"suffix": ""}, prejoin.PlanError, 'two columns "v"; choose another suffix='),
         ({"validate": "many"}, prejoin.PlanError, "none of m:m, 1:1, 1:m, m:1"),
     ],
 )
@@ -86,20 +90,21 @@ def test_wrong_choices_are_named(options: dict[str, Any], error: type[Exception]
         prejoin.join(PROBE, prejoin.prepare(BUILD, "id"), on={"k": "id"}, **options)
 
 
-def test_clashes_that_are_not_selected_do_not_matter() -> None:
+def test_no_clash_of_names_is_an_error() -> None:
     build = prejoin.prepare(pa.table({"k": [1], "mark": [2], "v": [3]}), "k")
     probe = pa.table({"k": [1], "mark": [4], "v": [5]})
-    with pytest.raises(
-        prejoin.PlanError, match=r'two columns "mark"; rename the probe column, or choose columns by select'
-    ):
-        prejoin.join(probe, build, how="mark")
+    marked = prejoin.join(probe, build, how="mark", select=["mark", {"found": "mark_right"}])
+    assert marked.to_pydict() == {"mark": [4], "found": [True]}
+    assert prejoin.join(probe, build, suffix="").schema.names == ["k", "mark", "v", "build.mark", "build.v"]
+    assert prejoin.join(probe, build, select=["build.v", "probe.v"]).to_pydict() == {"v_right": [3], "v": [5]}
     assert prejoin.join(probe, build, how="inner", suffix="", select=["k", "build.v"]).to_pydict() == {
         "k": [1],
         "v": [3],
     }
     repeated = pa.table([[1], [2], [3]], names=["k", "v", "v"])
-    with pytest.raises(prejoin.PlanError, match=r'"v", of which the output has two'):
+    with pytest.raises(prejoin.PlanError, match=r'"v", of which the output has two.* by "probe\.\*"'):
         prejoin.join(repeated, build, select=["v"])
+    assert prejoin.join(repeated, build, select=["probe.*", "build.v"]).schema.names == ["k", "v", "v", "v_right"]
 
 
 def test_columns_that_are_not_selected_are_not_read() -> None:

@@ -121,4 +121,5 @@ def test_columns_of_type_null() -> None:
     frame = pl.DataFrame({"k": [1, 2], "n": [None, None]})
     build = prejoin.prepare(frame, "k")
     assert build.to_table().column("n").to_pylist() == [None, None]
-    assert prejoin.join(frame, build).to_pydict() == {"k": [1, 2], "n": [None, None], "n_right": [None, None]}
+    joined = prejoin.join(frame, build)
+    assert joined.to_dict(as_series=False) == {"k": [1, 2], "n": [None, None], "n_right": [None, None]}

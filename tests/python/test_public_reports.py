@@ -27,8 +27,8 @@ POLICY = "canon"
 
 HOW: dict[str, Any] = {
     "inner": "inner",
-    "left": "right",
-    "right": "left",
+    "left": "build_outer",
+    "right": "probe_outer",
     "full": "full",
     "left_semi": "build_semi",
     "left_anti": "build_anti",

@@ -52,6 +52,13 @@ def test_examples_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "7" in capsys.readouterr().out
 
 
+def test_examples_of_as_of_joins() -> None:
+    """One after the other; each asserts what it gives."""
+    blocks = python_in("docs/asof.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/asof.md", "exec"), {"__name__": "asof"})
+
+
 def test_examples_of_frames() -> None:
     blocks = python_in("docs/frames.md")
     assert len(blocks) == 2

@@ -385,17 +385,17 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
         prejoin.join(EVENTS, [users, USERS])
     assert prejoin.join(EVENTS, Leg(users, on="user")).num_rows == 4
     with pytest.raises(TypeError, match="a StarJoin is called with the rows"):
-        prejoin.join(EVENTS, StarJoin([users]))  # type: ignore[arg-type]
+        prejoin.join(EVENTS, StarJoin([users]))  # type: ignore[call-overload]
     for option in ({"on": "user"}, {"how": "left"}, {"where": "1 = 1"}, {"validate": "m:1"}, {"suffix": "_x"}):
-        with pytest.raises(PlanError, match="is said by each leg"):
-            prejoin.join(EVENTS, [users], **option)  # type: ignore[arg-type]
-    with pytest.raises(PlanError, match="no join kind"):
+        with pytest.raises(PlanError, match="belongs to each leg"):
+            prejoin.join(EVENTS, [users], **option)  # type: ignore[call-overload]
+    with pytest.raises(PlanError, match="not a kind of join"):
         Leg(users, how="sideways")  # type: ignore[arg-type]
     with pytest.raises(PlanError, match="line 1, column"):
         Leg(users, where="a = = 1")
 
 
-def test_it_answers_in_kind(users: Build, cities: Build) -> None:
+def test_a_result_has_the_form_of_its_probe_side(users: Build, cities: Build) -> None:
     star = StarJoin([users, Leg(cities, how="left")])
     expected = star(EVENTS)
     assert isinstance(expected, pa.Table)

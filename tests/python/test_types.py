@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import prejoin
 from cases import values
 from foreign import as_table
+from words import hash_join_how
 
 Row = tuple[Any, ...]
 
@@ -210,7 +211,9 @@ def prepare(
 
 def hash_join(build: Side, probe: Side, how: Any, nulls: list[bool], **options: Any) -> prejoin.HashJoin:
     keys = [f"k{i}" for i in range(len(nulls))]
-    return prejoin.HashJoin(build.table.schema, probe.table, on=keys, how=how, null_equal=nulls, **options)
+    return prejoin.HashJoin(
+        build.table.schema, probe.table, on=keys, how=hash_join_how(how), null_equal=nulls, **options
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -377,15 +380,13 @@ REFUSED: dict[str, Callable[[], Any]] = {
         one(pa.int64()), one(pa.int64()), null_aware=True
     ),
     "has no place for; make a child of it nullable, or leave the column out": lambda: prejoin.HashJoin(
-        pa.schema([("k", pa.int64()), ("u", SOLID)]), pa.schema([("k", pa.int64())]), on="k", how="left"
+        pa.schema([("k", pa.int64()), ("u", SOLID)]), pa.schema([("k", pa.int64())]), on="k", how="probe_outer"
     ),
     "cast the column to wider dictionary keys or to its values": lambda: prejoin.prepare([texts(0), texts(100)], "k"),
     "cast the column to wider run ends or to its values": lambda: prejoin.prepare([runs(20_000), runs(20_000)], "k"),
-    "use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
-        KEYS, prejoin.prepare(runs(2), "k")
-    ),
+    "pass the probe side as a stream": lambda: prejoin.join(KEYS, prejoin.prepare(runs(2), "k")),
     "or split the build": lambda: prejoin.prepare([lists(1 << 30), lists(1 << 30)], "k"),
-    "more than its offsets reach; use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
+    "more than its offsets reach; pass the probe side as a stream": lambda: prejoin.join(
         KEYS, prejoin.prepare(lists(1 << 30), "k")
     ),
     # Each piece of the output fits, and both together do not: the pairs, and the rows without a match.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ class BuildSide:
     name: str
     options: argparse.Namespace
     on: list[tuple[str, str]] | None
+    pool: prejoin.MemoryPool
     saved: prejoin.PreparedBuild | None = None
     rows: WholeRows | None = None
     texts: list[pa.Schema] = field(default_factory=list)
@@ -64,36 +65,47 @@ class BuildSide:
         if self.saved is not None:
             return self.saved
         assert self.rows is not None
-        options, pool = self.options, prejoin.MemoryPool(self.options.memory_limit)
-        return prejoin.prepare(self.rows.rows, self.keys, keep=options.keep, null_equal=options.null_equal, pool=pool)
+        keep, null_equal = self.options.keep, self.options.null_equal
+        return prejoin.prepare(self.rows.rows, self.keys, keep=keep, null_equal=null_equal, pool=self.pool)
 
 
 def open_build(
-    options: argparse.Namespace, on: list[tuple[str, str]] | None, typed: Callable[[str], bool] = lambda _: True
+    options: argparse.Namespace,
+    on: list[tuple[str, str]] | None,
+    typed: Callable[[str], bool] = lambda _: True,
+    *,
+    others: Iterable[str] = (),
+    pool: prejoin.MemoryPool | None = None,
 ) -> BuildSide:
-    """The files of `--build`, opened; `typed` says of which CSV columns the types matter."""
+    """The files of `--build`, opened.
+
+    `typed` says of which CSV columns the types matter; `others` are columns that other builds are joined on.
+    """
+    pool = pool or prejoin.MemoryPool(options.memory_limit)
     if options.threads:
         pa.set_cpu_count(options.threads)
     paths = expand(options.build)
     if any(is_saved_build(path) for path in paths):
-        return _open_saved(options, paths, on)
+        return _open_saved(options, paths, on, pool)
     if not on:
         raise UsageError("--on is needed, unless the build is a .prejoin file")
     format = options.build_format or options.format
     files = [input_file(path, format) for path in paths]
-    csv = csv_options(options, (build for _, build in on), typed)
-    side = BuildSide(", ".join(file.name for file in files), options, on, rows=read_whole(files, csv))
+    csv = csv_options(options, [*(build for _, build in on), *others], typed)
+    side = BuildSide(", ".join(file.name for file in files), options, on, pool, rows=read_whole(files, csv))
     if any(file.format in TEXT for file in files):
         side.texts.append(side.schema)
     check_keys("build", side.schema, side.keys)
     return side
 
 
-def _open_saved(options: argparse.Namespace, paths: Sequence[str], on: list[tuple[str, str]] | None) -> BuildSide:
+def _open_saved(
+    options: argparse.Namespace, paths: Sequence[str], on: list[tuple[str, str]] | None, pool: prejoin.MemoryPool
+) -> BuildSide:
     if len(paths) > 1:
         raise UsageError("--build takes one .prejoin file, and nothing beside it")
     path = paths[0]
-    build = prejoin.open(path, pool=prejoin.MemoryPool(options.memory_limit))
+    build = prejoin.open(path, pool=pool)
     if on and {build_name for _, build_name in on} != set(build.keys):
         asked = ",".join(dict.fromkeys(build_name for _, build_name in on))
         raise FileError(f"{path}: is prepared on {','.join(build.keys)}, not on {asked}")
@@ -101,4 +113,4 @@ def _open_saved(options: argparse.Namespace, paths: Sequence[str], on: list[tupl
         raise FileError(f"{path}: is prepared already, for null keys that match nothing; drop --null-equal")
     if options.keep in ("first", "last") and not build.is_unique:
         raise FileError(f"{path}: is prepared already, with several rows of some keys; drop --keep {options.keep}")
-    return BuildSide(path, options, on, saved=build)
+    return BuildSide(path, options, on, pool, saved=build)

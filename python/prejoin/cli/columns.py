@@ -20,7 +20,7 @@ PART = re.compile(r'\s*"((?:[^"]|"")*)"\s*|([^,="][^,=]*|)')
 def split(text: str) -> list[list[str]]:
     """The names in `a,NEW=NAME,"b,c"`: each a list of the parts that `=` separates.
 
-    Blanks around a name do not count, unless they stand in quotes.
+    Blanks around a name do not count, unless they are in quotes.
     """
     found: list[list[str]] = []
     parts: list[str] = []
@@ -35,7 +35,7 @@ def split(text: str) -> list[list[str]]:
             at += 1
             continue
         if at < len(text) and text[at] != ",":
-            raise UsageError(f"{text!r}: quotes stand around a whole name, and two of them within one are one")
+            raise UsageError(f"{text!r}: quotes go around a whole name, and two of them within one mean one")
         if parts != [""]:
             found.append(parts)
         parts = []
@@ -49,7 +49,7 @@ def names(text: str, option: str) -> list[str]:
     found = []
     for parts in split(text):
         if len(parts) > 1:
-            raise UsageError(f'{option}: {"=".join(parts)!r} is no name; write "{"=".join(parts)}" in double quotes')
+            raise UsageError(f'{option}: {"=".join(parts)!r} is not a name; write "{"=".join(parts)}" in double quotes')
         found += parts
     return found
 
@@ -77,7 +77,7 @@ def mapping(on: Sequence[tuple[str, str]]) -> dict[str, str | list[str]]:
     return {probe: builds[0] if len(builds) == 1 else builds for probe, builds in found.items()}
 
 
-def selection(text: str | None, probe: pa.Schema, build: pa.Schema) -> list[str] | dict[str, str] | None:
+def selection(text: str | None) -> list[str | dict[str, str]] | None:
     """`--select` as `prejoin.join` takes it."""
     if text is None:
         return None
@@ -85,23 +85,12 @@ def selection(text: str | None, probe: pa.Schema, build: pa.Schema) -> list[str]
     for parts in chosen:
         if len(parts) > 2 or "" in parts:
             raise UsageError(f"--select: {'='.join(parts)!r} is neither a name nor NEW=NAME")
-    if all(len(parts) == 1 for parts in chosen):
-        return [name for (name,) in chosen]
-    own = {*probe.names, *build.names}
-    found: dict[str, str] = {}
-    for parts in chosen:
-        name = parts[-1]
-        new = parts[0] if len(parts) == 2 else name if name in own else _unqualified(name)
-        if new in found:
-            raise FileError(f"--select: two output columns would be called {new!r}; rename one by NEW={name}")
-        found[new] = name
-    return found
+    return [parts[0] if len(parts) == 1 else {parts[0]: parts[1]} for parts in chosen]
 
 
-def _unqualified(name: str) -> str:
-    """The name of `probe.x` and `build.y` in the output."""
-    side, point, rest = name.partition(".")
-    return rest if point and side in ("probe", "build") else name
+def chosen_names(select: Iterable[str | dict[str, str]]) -> set[str]:
+    """The columns that a selection names."""
+    return {name for item in select for name in ([item] if isinstance(item, str) else item.values())}
 
 
 def csv_types(given: Sequence[str]) -> dict[str, pa.DataType]:
@@ -124,8 +113,8 @@ def _type(alias: str, text: str) -> pa.DataType:
         return pa.type_for_alias(alias)
     except ValueError:
         raise UsageError(
-            f"--csv-type {text}: {alias!r} is no type; types are int64, double, string, bool, date32, timestamp[us], "
-            "decimal128(10,2) and the others of pyarrow"
+            f"--csv-type {text}: {alias!r} is not a type; types are int64, double, string, bool, date32, "
+            "timestamp[us], decimal128(10,2) and the others of pyarrow"
         ) from None
 
 

@@ -1,21 +1,23 @@
-"""`prejoin join`."""
+"""`prejoin join`: with one build by `prejoin.join`, with several by a `prejoin.StarJoin`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import prejoin
+from prejoin.cli.agree import Typed, agree
 from prejoin.cli.build import BuildSide, open_build
-from prejoin.cli.columns import check_keys, check_types, csv_options, mapping, pairs, selection
+from prejoin.cli.columns import check_keys, check_types, chosen_names, csv_options, mapping, pairs, selection
 from prejoin.cli.condition import Condition
 from prejoin.cli.errors import UsageError
+from prejoin.cli.of_build import builds_of, output_columns, stdin_files
 from prejoin.cli.progress import Progress
-from prejoin.files.csv_types import TEXT, strict
 from prejoin.files.errors import FileError
 from prejoin.files.formats import TEXT as TEXT_FORMATS
 from prejoin.files.formats import expand, format_of, input_file
@@ -24,45 +26,204 @@ from prejoin.files.tables import Tables
 
 
 def join(options: argparse.Namespace) -> None:
-    """Join the probe files to the build, batch by batch."""
-    if [*options.build, *options.probe].count("-") > 1:
-        raise UsageError("standard input is one file: give one of --build and --probe another name")
-    on = pairs(options.on)
-    where = Condition(options.where)
-    # Text that goes into text is passed on as it is, but where its value counts.
-    as_text = _out_format(options) in TEXT_FORMATS
-    side = open_build(options, on, (lambda name: where.names(name, "build")) if as_text else lambda _: True)
-    files = [input_file(path, options.probe_format or options.format) for path in expand(options.probe)]
-    keys = (probe for probe, _ in side.pairs)
-    csv = csv_options(options, keys, (lambda name: where.names(name, "probe")) if as_text else lambda _: True)
-    probe = Tables(files, options.batch_size, csv)
-    check_keys("probe", probe.schema, [name for name, _ in side.pairs])
-    texts = [*side.texts, *([probe.schema] if any(file.format in TEXT_FORMATS for file in files) else [])]
-    check_types(options, iter(texts))
-    hints = _agree(side, probe)
-    where.check("build", side.name, side.guesses)
-    where.check("probe", ", ".join(file.name for file in files), probe.guesses)
-    build = side.prepare()
-    choices: dict[str, Any] = {
-        "on": mapping(side.pairs),
-        "how": options.how,
-        "where": options.where,
-        "select": selection(options.select, probe.schema, build.schema),
-        "suffix": options.suffix,
-        "limit": options.limit,
-        "validate": options.validate,
-        "batch_size": options.batch_size,
-    }
+    """Join the probe files to the builds, batch by batch."""
+    builds = builds_of(options)
+    if stdin_files(builds, options.probe) > 1:
+        raise UsageError("standard input is one file: give all but one of --build and --probe another name")
+    inputs = Inputs(options, builds)
+    hints = inputs.agree()
+    joining: OneBuild | SeveralBuilds = OneBuild(inputs) if len(builds) == 1 else SeveralBuilds(inputs)
     try:
         if options.explain:
-            print("\n".join(_explain(build, probe, side.pairs, choices)))
+            print("\n".join(joining.explain()))
             return
-        _run(options, build, probe, choices)
+        _run(options, inputs.probe, joining)
     except prejoin.PlanError as error:
         # The way out of a CSV column that is text here and a number there is an option.
         if hints and "key types must match" in str(error):
             raise FileError(f"{str(error).strip()}; {'; '.join(hints)}") from None
         raise
+
+
+class Inputs:
+    """The files of a join, opened, with the types of their columns."""
+
+    def __init__(self, options: argparse.Namespace, builds: Sequence[argparse.Namespace]) -> None:
+        """Open the builds and the probe files."""
+        self.options, self.builds = options, builds
+        self.select = selection(output_columns(options))
+        self.names = _names(builds)
+        self.wheres = [Condition(build.where) for build in builds]
+        # Text that goes into text is passed on as it is, but where its value counts.
+        as_text = _out_format(options) in TEXT_FORMATS
+        pool = prejoin.MemoryPool(options.memory_limit)
+        sides: list[BuildSide] = []
+        # The last one first: its keys may be columns of the builds before it, which are then read as keys too.
+        for i in reversed(range(len(builds))):
+            later = [(j, "build" if j == i else "probe") for j in range(i, len(builds))]
+            side = open_build(
+                builds[i],
+                pairs(builds[i].on),
+                lambda name, later=later: not as_text or any(self.wheres[j].names(name, side) for j, side in later),  # type: ignore[misc]
+                others=[self._own(self.names[i], name) for side in sides for name, _ in side.pairs],
+                pool=pool,
+            )
+            sides.insert(0, side)
+        self.sides = sides
+        files = [input_file(path, options.probe_format or options.format) for path in expand(options.probe)]
+        self.probe_name = ", ".join(file.name for file in files)
+        keys = [self._own("probe", name) for side in sides for name, _ in side.pairs]
+        csv = csv_options(
+            options, keys, lambda name: not as_text or any(where.names(name, "probe") for where in self.wheres)
+        )
+        self.probe = Tables(files, options.batch_size, csv)
+        brought = {name for side in sides for name in side.schema.names} if len(sides) > 1 else set()
+        check_keys("probe", self.probe.schema, [name for name in keys if name not in brought])
+        texts = [schema for side in sides for schema in side.texts]
+        texts += [self.probe.schema] if any(file.format in TEXT_FORMATS for file in files) else []
+        check_types(options, iter(texts))
+
+    def agree(self) -> list[str]:
+        """Bring the types of guessed key columns together; advice for those that stay of different types."""
+        hints = []
+        for i, side in enumerate(self.sides):
+            for name, key in side.pairs:
+                table, own = self._table_of(name, i)
+                hint = agree(table, own, side, key)
+                hints += [hint] if hint else []
+            self.wheres[i].check("build", side.name, side.guesses)
+            self.wheres[i].check("probe", self.probe_name, self.probe.guesses)
+            for earlier in self.sides[:i]:
+                self.wheres[i].check("probe", earlier.name, earlier.guesses)
+        return hints
+
+    def _table_of(self, name: str, i: int) -> tuple[Typed, str]:
+        """The table that has the column that build `i` is looked up by, and its name there."""
+        tables: list[tuple[str, Typed]] = [("probe", self.probe), *zip(self.names[:i], self.sides[:i], strict=True)]
+        for table_name, table in tables:
+            own = self._own(table_name, name)
+            if own != name and own in table.schema.names:
+                return table, own
+        return next((table for _, table in tables if name in table.schema.names), self.probe), name
+
+    @staticmethod
+    def _own(table: str, name: str) -> str:
+        """A column's name in its table."""
+        return name.removeprefix(f"{table}.")
+
+    def needed(self, how: str | None = None) -> list[str] | None:
+        """The probe columns that are worth reading; None for all. A column more than needed does no harm."""
+        select = [] if how in ("build_semi", "build_anti") else self.select
+        if select is None or "probe.*" in (selected := chosen_names(select)):
+            return None
+        keys = {self._own("probe", name) for side in self.sides for name, _ in side.pairs}
+        # A name that a build has too decides about suffixes.
+        of_builds = {name for side in self.sides for name in side.schema.names}
+        named = {*keys, *of_builds, *selected, *(self._own("probe", name) for name in selected)}
+        columns = self.probe.schema.names
+        return [name for name in columns if name in named or any(w.names(name, "probe") for w in self.wheres)]
+
+    def shown_probe(self, columns: list[str] | None) -> str:
+        """For `--explain`: what is read of the probe."""
+        rows = "an unknown number of" if self.probe.num_rows is None else f"{self.probe.num_rows:,}"
+        return f"probe: {rows} rows, reading {', '.join(self.probe.schema.names if columns is None else columns)}"
+
+
+class OneBuild:
+    """A join with one build."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        """Prepare the build."""
+        (side,), (options,) = inputs.sides, inputs.builds
+        self._inputs, self._on, self._build = inputs, side.pairs, side.prepare()
+        self._options: dict[str, Any] = {
+            "on": mapping(side.pairs),
+            "how": options.how,
+            "where": options.where,
+            "select": inputs.select,
+            "suffix": options.suffix,
+            "limit": options.limit,
+            "validate": options.validate,
+            "batch_size": options.batch_size,
+        }
+        self.columns = inputs.needed(options.how)
+
+    def rows(self, probe: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The output, as it is pulled."""
+        return prejoin.join(probe, self._build, **self._options)
+
+    def explain(self) -> Iterator[str]:
+        """The join as text."""
+        build, schema, options = self._build, self._inputs.probe.schema, self._options
+        output = prejoin.join_schema(schema, build, **options)
+        keys = [(key, next(name for name, other in self._on if other == key)) for key in build.keys]
+        planned = prejoin.HashJoin(
+            build.schema,
+            schema,
+            on=keys,
+            how={"left": "probe_outer", "right": "build_outer"}.get(options["how"], options["how"]),
+            null_equal=build.null_equal,
+            where=options["where"],
+            limit=options["limit"],
+            validate=options["validate"],
+        )
+        yield planned.with_prepared_build(build).explain("tree")
+        rest = [f"{name} = {key}" for name, key in self._on if (key, name) not in keys]
+        if rest:
+            yield f"further equalities: {', '.join(rest)}"
+        yield f"build: {build!r}"
+        yield self._inputs.shown_probe(self.columns)
+        yield _shown_output(output)
+
+
+class SeveralBuilds:
+    """A join with several builds, one after the other."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        """Prepare the builds."""
+        self._inputs = inputs
+        legs = {
+            name: prejoin.Leg(
+                side.prepare(),
+                mapping(side.pairs),
+                options.how,
+                where=options.where,
+                suffix=options.suffix,
+                select=selection(options.select),
+                validate=options.validate,
+            )
+            for name, side, options in zip(inputs.names, inputs.sides, inputs.builds, strict=True)
+        }
+        whole = inputs.options
+        self._star = prejoin.StarJoin(legs, select=inputs.select, limit=whole.limit, batch_size=whole.batch_size)
+        self.columns = inputs.needed()
+
+    def rows(self, probe: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The output, as it is pulled."""
+        return self._star(probe)
+
+    def explain(self) -> Iterator[str]:
+        """The join as text."""
+        output = self._star.schema(self._inputs.probe.schema)
+        yield self._star.explain()
+        for name, leg in self._star.legs.items():
+            yield f"{name}: {leg.build!r}"
+        yield self._inputs.shown_probe(self.columns)
+        yield _shown_output(output)
+
+
+def _shown_output(schema: pa.Schema) -> str:
+    return f"output: {', '.join(f'{column.name}: {column.type}' for column in schema)}"
+
+
+def _names(builds: Sequence[argparse.Namespace]) -> list[str]:
+    """The names of the builds, by which their columns are addressed: those of their files, as far as that goes."""
+    names: list[str] = []
+    for i, build in enumerate(builds):
+        stem = Path(build.build[0]).name.split(".")[0]
+        free = stem not in ("", "-", "probe", "build", *names)
+        names.append(stem if free else f"leg{i}")
+    return names
 
 
 def _out_format(options: argparse.Namespace) -> str | None:
@@ -72,11 +233,10 @@ def _out_format(options: argparse.Namespace) -> str | None:
     return found
 
 
-def _run(options: argparse.Namespace, build: prejoin.PreparedBuild, probe: Tables, choices: dict[str, Any]) -> None:
+def _run(options: argparse.Namespace, probe: Tables, joining: OneBuild | SeveralBuilds) -> None:
     progress = Progress(sys.stderr, probe.num_rows, not options.quiet)
-    columns = _needed(probe.schema, build.schema, choices)
     try:
-        rows = prejoin.join(probe.reader(columns, progress.count_read), build, **choices)
+        rows = joining.rows(probe.reader(joining.columns, progress.count_read))
         with Output(options.out, options.out_format or options.format, rows.schema) as out:
             for batch in rows:
                 out.write(batch)
@@ -84,87 +244,3 @@ def _run(options: argparse.Namespace, build: prejoin.PreparedBuild, probe: Table
         progress.close(f"{progress.read:,} probe rows read, {out.rows:,} rows written to {options.out}")
     finally:
         progress.close()
-
-
-def _agree(side: BuildSide, probe: Tables) -> list[str]:
-    """Bring the types of guessed key columns together, where that cannot make one value of two texts.
-
-    A column without values takes on the other one's type; where one is text, the other is read as the text that it was
-    written as. Gives advice for key columns that stay of different types.
-    """
-    hints = []
-    for name, key in side.pairs:
-        if name not in probe.schema.names or key not in side.schema.names:
-            continue
-        ours, theirs = probe.guesses.get(name), side.guesses.get(key)
-        types = probe.schema.field(name).type, side.schema.field(key).type
-        if types[0] == types[1]:
-            continue
-        if ours is not None and ours.empty:
-            probe.retype(name, theirs or strict(_readable(types[1])))
-        elif theirs is not None and theirs.empty:
-            side.retype(key, ours or strict(_readable(types[0])))
-        elif ours is not None and _is_text(types[1]):
-            probe.retype(name, TEXT)
-        elif theirs is not None and _is_text(types[0]):
-            side.retype(key, TEXT)
-        elif ours is not None:
-            hints.append(f"read the probe column as that type by --csv-type {name}={types[1]}")
-        elif theirs is not None:
-            hints.append(f"read the build column as that type by --csv-type {key}={types[0]}")
-    return hints
-
-
-def _readable(data_type: pa.DataType) -> pa.DataType:
-    """A type of the same kind that text can be read as."""
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _readable(data_type.value_type)
-    return pa.string() if _is_text(data_type) else data_type
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _is_text(data_type.value_type)
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
-
-
-def _needed(probe: pa.Schema, build: pa.Schema, choices: dict[str, Any]) -> list[str] | None:
-    """The probe columns that are worth reading; None for all. A column more than needed does no harm."""
-    select = choices["select"]
-    if choices["how"] in ("build_semi", "build_anti"):
-        select = []
-    if select is None:
-        return None
-    selected = set(select.values() if isinstance(select, dict) else select)
-    # A name that the build has too decides about suffixes.
-    named = {*choices["on"], *build.names, *selected, *(name.removeprefix("probe.") for name in selected)}
-    condition = Condition(choices["where"])
-    return [name for name in probe.names if name in named or condition.names(name, "probe")]
-
-
-def _explain(
-    build: prejoin.PreparedBuild, probe: Tables, on: list[tuple[str, str]], choices: dict[str, Any]
-) -> Iterator[str]:
-    output = prejoin.join(pa.RecordBatchReader.from_batches(probe.schema, iter(())), build, **choices).schema
-    keys = [(key, next(name for name, other in on if other == key)) for key in build.keys]
-    planned = prejoin.HashJoin(
-        build.schema,
-        probe.schema,
-        on=keys,
-        how=choices["how"],
-        null_equal=build.null_equal,
-        where=choices["where"],
-        limit=choices["limit"],
-        validate=choices["validate"],
-    )
-    yield planned.with_prepared_build(build).explain("tree")
-    rest = [f"{name} = {key}" for name, key in on if (key, name) not in keys]
-    if rest:
-        yield f"further equalities: {', '.join(rest)}"
-    yield f"build: {build!r}"
-    rows = "an unknown number of" if probe.num_rows is None else f"{probe.num_rows:,}"
-    read = _needed(probe.schema, build.schema, choices)
-    yield f"probe: {rows} rows, reading {', '.join(probe.schema.names if read is None else read)}"
-    yield f"output: {', '.join(f'{column.name}: {column.type}' for column in output)}"

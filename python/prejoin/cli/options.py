@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import prejoin
+from prejoin.cli.of_build import add_of_build
 from prejoin.files.formats import FORMATS
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti", "mark", "build_semi", "build_anti")
@@ -24,8 +25,8 @@ their first bytes, also compressed. A build may be a .prejoin file that `prejoin
 CSV columns are whole numbers, dates, times or text, so that no two different texts become one key; columns that a
 condition or typed output needs may be floating-point or truth values too, and --csv-type says otherwise.
 
-Names with commas, equals signs or blanks at their ends stand in double quotes: --on '"a,b"'. A name that a file repeats
-is followed by its number here: price:1, price:2.
+Names with commas, equals signs or blanks at their ends are written in double quotes: --on '"a,b"'. A name that a file
+repeats is followed by its number here: price:1, price:2.
 
 Exit status: 0 done, 1 an error, 2 wrong usage, 130 stopped by Ctrl-C. An output file appears when it is complete, and
 after an error not at all."""
@@ -49,20 +50,24 @@ def parser(commands_by_name: Mapping[str, Callable[[argparse.Namespace], int | N
         made.set_defaults(run=commands_by_name[name], parser=made)
         return made
 
-    join = command("join", "Join probe files, however large, to a build that is held in memory.")
-    _add_build(join, nargs="+")
+    join = command("join", "Join probe files, however large, to builds that are held in memory.")
+    join.set_defaults(builds=None)
+    _add_builds(join)
     join.add_argument("--probe", nargs="+", required=True, metavar="FILE", help="files or globs, read as one stream")
     join.add_argument("--out", required=True, metavar="FILE", help="the file to write")
-    join.add_argument("--how", choices=HOWS, default="inner", help="left keeps probe rows, right build rows (inner)")
-    join.add_argument("--where", metavar="SQL", help="a condition on matched pairs, as in 'probe.ts >= build.since'")
-    join.add_argument(
+    add_of_build(join, "--how", choices=HOWS, help="left keeps probe rows, right build rows (inner)")
+    add_of_build(join, "--where", metavar="SQL", help="a condition on matched pairs, as in 'probe.ts >= build.since'")
+    add_of_build(
+        join,
         "--select",
         metavar="COLUMNS",
-        help="output columns: names of the output, build.x or probe.y, NEW=NAME to rename",
+        help="output columns: names of the output, build.x or probe.y, probe.* for all of a side, NEW=NAME to rename; "
+        "behind one of several builds the columns that it adds, before the first one those of the output",
     )
-    join.add_argument("--suffix", default="_right", help="appended to build columns whose name is taken (_right)")
+    add_of_build(join, "--suffix", help="appended to build columns whose name is taken (_right)")
     join.add_argument("--limit", type=_number(0, MOST), metavar="N", help="largest number of output rows")
-    join.add_argument(
+    add_of_build(
+        join,
         "--validate",
         choices=("m:m", "1:1", "1:m", "m:1"),
         help="m:1 refuses a build that repeats keys, 1:m such a probe",
@@ -106,17 +111,40 @@ def parser(commands_by_name: Mapping[str, Callable[[argparse.Namespace], int | N
     return parser
 
 
+ON = "key columns: a,b or PROBE=BUILD; a .prejoin file knows its own"
+KEEP = "which build rows of a key (all)"
+NULL_EQUAL = "null keys match null keys"
+BUILD_FORMAT = "format of the build files"
+
+
 def _add_build(parser: argparse.ArgumentParser, **how_many: Any) -> None:
     parser.add_argument("--build", required=True, metavar="FILE", help="files or globs, or a .prejoin file", **how_many)
-    parser.add_argument(
-        "--on", action="append", metavar="KEYS", help="key columns: a,b or PROBE=BUILD; a .prejoin file knows its own"
+    parser.add_argument("--on", action="append", metavar="KEYS", help=ON)
+    parser.add_argument("--keep", choices=("all", "first", "last"), default="all", help=KEEP)
+    parser.add_argument("--null-equal", action="store_true", help=NULL_EQUAL)
+    parser.add_argument("--build-format", choices=FORMATS, help=BUILD_FORMAT)
+    _add_limit(parser)
+
+
+def _add_builds(parser: argparse.ArgumentParser) -> None:
+    add_of_build(
+        parser,
+        "--build",
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="files or globs, or a .prejoin file; once for each build, followed by its --on, --how, --where, --suffix, "
+        "--select, --validate, --keep, --null-equal and --build-format",
     )
-    parser.add_argument(
-        "--keep", choices=("all", "first", "last"), default="all", help="which build rows of a key (all)"
-    )
-    parser.add_argument("--null-equal", action="store_true", help="null keys match null keys")
-    parser.add_argument("--memory-limit", type=_size, metavar="SIZE", help="what the build may take, as in 2GiB")
-    parser.add_argument("--build-format", choices=FORMATS, help="format of the build files")
+    add_of_build(parser, "--on", metavar="KEYS", help=ON)
+    add_of_build(parser, "--keep", choices=("all", "first", "last"), help=KEEP)
+    add_of_build(parser, "--null-equal", nargs=0, help=NULL_EQUAL)
+    add_of_build(parser, "--build-format", choices=FORMATS, help=BUILD_FORMAT)
+    _add_limit(parser)
+
+
+def _add_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--memory-limit", type=_size, metavar="SIZE", help="what the builds may take, as in 2GiB")
 
 
 def _add_reading(parser: argparse.ArgumentParser, output: Sequence[str] = ()) -> None:
@@ -150,7 +178,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         # Leading zeros aside, digits are counted first: Python refuses to read thousands of them.
         if not re.fullmatch(r"0*[0-9]{1,19}", text) or not least <= int(text.lstrip("0") or "0") <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
         return int(text.lstrip("0") or "0")
 
     return number
@@ -164,14 +192,14 @@ def _delimiter(text: str) -> str:
 
 def _mode(text: str) -> int:
     if not re.fullmatch(r"0?[0-7]{3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no permission bits such as 600 or 644")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a mode such as 600 or 644")
     return int(text, 8)
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b?)|b)?", text.strip().lower())
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 500MB, 2GiB or 1073741824")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500MB, 2GiB or 1073741824")
     number, unit, kind = found.groups()
     base = 1000 if kind == "b" else 1024
     scale: int = base ** (" kmgt".index(unit) if unit else 0)

@@ -8,7 +8,7 @@ use super::expr::{PyExpr, condition};
 use crate::error::{Result, plan_err};
 use crate::expr::Expr;
 use crate::join::{JoinKey, PartitionMode, ProjectedColumn};
-use crate::python::arguments::{count, null_equalities, own_join_type, validate_of};
+use crate::python::arguments::{count, hash_join_type, null_equalities, validate_of};
 use crate::python::errors::{plan, type_error};
 use crate::python::interchange::type_name;
 use crate::run::HashJoinBuilder;
@@ -41,7 +41,7 @@ pub(super) fn change(
 ) -> PyResult<HashJoinBuilder> {
     let some = Some(value).filter(|value| !value.is_none());
     Ok(match name {
-        "how" => builder.join_type(own_join_type(value.extract()?)?),
+        "how" => builder.join_type(hash_join_type(value.extract()?)?),
         "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
         "where" => builder.filter(predicate(some)?),
         "projection" => builder.projected(projected(some)?),
@@ -72,7 +72,7 @@ pub(super) fn mode_of(mode: &str) -> Result<PartitionMode> {
     match mode {
         "collect_left" => Ok(PartitionMode::CollectLeft),
         "partitioned" => Ok(PartitionMode::Partitioned),
-        _ => plan_err!("mode={mode:?} is no partition mode; the modes are collect_left and partitioned"),
+        _ => plan_err!("mode={mode:?} is not a partition mode; the modes are collect_left and partitioned"),
     }
 }
 

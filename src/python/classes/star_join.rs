@@ -12,17 +12,16 @@ use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 use super::join_parameters::DEFAULT_BATCH_SIZE;
 use super::leg::{PyLeg, is_leg, on_text};
 use super::pool::PyMemoryPool;
-use super::source::{self, once};
+use super::source::{self, Side, once};
 use crate::error::Result;
 use crate::join::{StarJoin, Validate};
 use crate::probe::{StarPlan, StarProbe, StarRows};
-use crate::python::arguments::{Form, count, selection};
+use crate::python::arguments::{Form, count, selection, selection_object};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::execution::PIECE_ROWS;
 use crate::python::few_batches::few_batches;
-use crate::python::interchange::{
-    BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, schema_of, type_name,
-};
+use crate::python::foreign_words::{Callee, refuse_unknown};
+use crate::python::interchange::{BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, type_name};
 use crate::python::kind::RowsKind;
 use crate::python::recent::Recent;
 use crate::python::rows::{GivenRows, PlanCache, join_star};
@@ -35,8 +34,9 @@ use crate::run::BatchStream;
 ///     legs: A list of Leg or PreparedBuild, or a mapping {name: leg}. The legs of a list are named leg0, leg1, and so
 ///         on.
 ///     select: Output columns in their order, a list or {new name: column}: names of the output, or "probe.x" and
-///         "planes.seats" with the leg's name, which also reach what does not come out by itself. Others are not made
-///         at all; [] keeps the row count.
+///         "planes.seats" with the leg's name, which also reach what does not come out by itself. "probe.*" and
+///         "planes.*" are the columns of that table that come out without `select`. Others are not made at all; []
+///         keeps the row count.
 ///     limit: Largest number of output rows.
 ///     batch_size: Largest number of rows of a batch of a lazy result (8192).
 ///
@@ -48,7 +48,7 @@ use crate::run::BatchStream;
 ///
 /// Raises:
 ///     PlanError: For no legs, and names of legs that are taken.
-///     TypeError: For legs that are none.
+///     TypeError: For anything but legs, and for arguments that do not exist.
 ///
 /// Example:
 ///     >>> import prejoin, pyarrow as pa
@@ -82,14 +82,17 @@ struct Planned {
 #[pymethods]
 impl PyStarJoin {
     #[new]
-    #[pyo3(signature = (legs, *, select=None, limit=None, batch_size=None))]
+    #[pyo3(signature = (legs, *, select=None, limit=None, batch_size=None, **unknown),
+           text_signature = "(legs, *, select=None, limit=None, batch_size=None)")]
     pub(crate) fn new(
         legs: &Bound<'_, PyAny>,
         select: Option<&Bound<'_, PyAny>>,
         limit: Option<&Bound<'_, PyAny>>,
         batch_size: Option<&Bound<'_, PyAny>>,
+        unknown: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         guarded(|| {
+            refuse_unknown(Callee::StarJoin, unknown)?;
             let named = named_legs(legs)?;
             let select = select.map(selection).transpose()?;
             let legs = named.iter().map(|(name, leg)| (name.clone(), leg.get().leg().clone())).collect();
@@ -112,7 +115,7 @@ impl PyStarJoin {
         })
     }
 
-    /// Joins `probe` and answers in kind, as `join` does.
+    /// Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
     ///
     /// A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
     /// frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of
@@ -133,7 +136,7 @@ impl PyStarJoin {
     /// The pyarrow.Schema of the output over a probe side of this schema, without any rows.
     ///
     /// Args:
-    ///     probe_schema: A pyarrow.Schema, or anything with __arrow_c_schema__.
+    ///     probe_schema: A pyarrow.Schema, anything with __arrow_c_schema__, or rows, which are not read.
     ///
     /// Returns:
     ///     The schema that the output of a call has.
@@ -149,7 +152,8 @@ impl PyStarJoin {
     fn schema<'py>(&self, probe_schema: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let py = probe_schema.py();
-            Ok(self.planned(py, &schema_of(probe_schema)?)?.schema.object(py).clone())
+            let probe = Side::new(probe_schema)?.source;
+            Ok(self.planned(py, probe.schema())?.schema.object(py).clone())
         })
     }
 
@@ -160,7 +164,7 @@ impl PyStarJoin {
     fn explain(&self) -> String {
         let mut lines = vec![format!("StarJoin: {}", self.options().join(", "))];
         for ((name, leg), [rows_in, rows_out]) in self.star.legs().iter().zip(self.rows.get()) {
-            let mut line = format!("  {name}: {} on {}", leg.join_type.how(), on_text(leg));
+            let mut line = format!("  {name}: {} {}", leg.join_type.how(), on_text(leg));
             if let Some(filter) = &leg.filter {
                 line += &format!(", where {filter}");
             }
@@ -188,15 +192,7 @@ impl PyStarJoin {
     /// The output columns, as they were chosen.
     #[getter]
     fn select<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(select) = &self.select else { return Ok(None) };
-        if select.iter().all(|(new, _)| new.is_none()) {
-            return Ok(Some(PyList::new(py, select.iter().map(|(_, name)| name))?.into_any()));
-        }
-        let mapping = PyDict::new(py);
-        for (new, name) in select {
-            mapping.set_item(new, name)?;
-        }
-        Ok(Some(mapping.into_any()))
+        self.select.as_ref().map(|select| selection_object(py, select)).transpose()
     }
 
     /// Largest number of output rows.
@@ -229,7 +225,7 @@ impl PyStarJoin {
     /// Never shows table contents.
     fn __repr__(&self) -> String {
         let leg =
-            |(name, leg): &(String, crate::join::Leg)| format!("{name}: {} on {}", leg.join_type.how(), on_text(leg));
+            |(name, leg): &(String, crate::join::Leg)| format!("{name}: {} {}", leg.join_type.how(), on_text(leg));
         let legs: Vec<String> = self.star.legs().iter().map(leg).collect();
         format!("StarJoin({}; {})", legs.join("; "), self.options().join(", "))
     }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, NullArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::Schema;
+use arrow_schema::{DataType, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::join::{JoinOptions, StarJoin};
 use crate::prepare::PreparedBuild;
 use crate::probe::StarRows;
+use crate::python::map::join_defaults;
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::python::values::keys::either;
 
@@ -24,10 +25,11 @@ pub(crate) fn join_one<'py>(
     mut given: GivenRows<'py>,
     build: &Arc<PreparedBuild>,
     options: &JoinOptions,
+    default: Option<&Bound<'py, PyAny>>,
     plans: &PlanCache,
 ) -> PyResult<Bound<'py, PyList>> {
     if !given.rows.is_empty() {
-        return join(py, &given, Joined::One(build, options), plans);
+        return join(py, &given, Joined::One(build, options), default, plans);
     }
     if !options.join_type.is_build_driven() {
         return Ok(PyList::empty(py));
@@ -39,7 +41,7 @@ pub(crate) fn join_one<'py>(
     names.extend(chosen.map(str::to_owned));
     let mut seen = HashSet::new();
     given.names.extend(names.iter().filter(|name| seen.insert(*name)).map(|name| PyString::new(py, name)));
-    join(py, &given, Joined::One(build, &JoinOptions { filter: None, ..options.clone() }), plans)
+    join(py, &given, Joined::One(build, &JoinOptions { filter: None, ..options.clone() }), default, plans)
 }
 
 /// The rows joined by a star; `chosen` says whether its output columns were chosen.
@@ -53,7 +55,7 @@ pub(crate) fn join_star<'py>(
 ) -> PyResult<Bound<'py, PyList>> {
     match given.rows.is_empty() {
         true => Ok(PyList::empty(py)),
-        false => join(py, given, Joined::Star(star, chosen, rows), plans),
+        false => join(py, given, Joined::Star(star, chosen, rows), None, plans),
     }
 }
 
@@ -61,6 +63,7 @@ fn join<'py>(
     py: Python<'py>,
     given: &GivenRows<'py>,
     joined: Joined<'_>,
+    default: Option<&Bound<'py, PyAny>>,
     plans: &PlanCache,
 ) -> PyResult<Bound<'py, PyList>> {
     // The columns whose types are those of their values.
@@ -71,13 +74,24 @@ fn join<'py>(
         let planned = plans.get(py, joined, names)?;
         let needed = match planned.as_ref() {
             Planned::Needs(needed) => needed.clone(),
-            Planned::Plan(plan) => match read(given, plan, &inferred)? {
-                Ok((batch, never)) => return run(py, given, joined, plan, batch, never),
-                Err(needed) => needed,
-            },
+            Planned::Plan(plan) => {
+                if let (Joined::One(build, options), Some(default)) = (joined, default.filter(|given| !given.is_none()))
+                {
+                    // What comes out is known once the join without a default is planned.
+                    let defaults = join_defaults(Some(default), build, |column| plan.output.gives(column))?;
+                    let options = JoinOptions { defaults, ..options.clone() };
+                    return join(py, given, Joined::One(build, &options), None, plans);
+                }
+                match read(given, plan, &inferred)? {
+                    Ok((batch, never)) => return run(py, given, joined, plan, batch, never),
+                    Err(needed) => needed.into_iter().map(|at| (at, DataType::Null)).collect(),
+                }
+            }
         };
-        for at in needed {
-            inferred.insert(at, given.inferred(at)?);
+        for (at, of_nulls) in needed {
+            let column = given.inferred(at)?;
+            let nulls = *column.data_type() == DataType::Null;
+            inferred.insert(at, if nulls { new_null_array(&of_nulls, column.len()) } else { column });
         }
     }
 }

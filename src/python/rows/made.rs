@@ -37,12 +37,25 @@ pub(super) struct BuildColumn {
     build: Arc<PreparedBuild>,
     column: usize,
     objects: Objects,
+    /// The value of rows without a match, as an array of one; `None` for None.
+    default: Option<ArrayRef>,
 }
 
 impl BuildColumn {
     pub(super) fn try_new(py: Python<'_>, side: usize, build: &Arc<PreparedBuild>, column: usize) -> PyResult<Self> {
         let objects = Objects::try_new(py, build.rows_schema().field(column))?;
-        Ok(Self { side, build: Arc::clone(build), column, objects })
+        Ok(Self { side, build: Arc::clone(build), column, objects, default: None })
+    }
+
+    /// The same column with its value of rows without a match, if it is among those of all columns.
+    pub(super) fn with_default(mut self, defaults: &[Option<ArrayRef>]) -> Self {
+        self.default = defaults.get(self.column).cloned().flatten();
+        self
+    }
+
+    /// The position in the build.
+    pub(super) fn column(&self) -> usize {
+        self.column
     }
 
     /// The value of one row.
@@ -62,8 +75,17 @@ impl BuildColumn {
 
     /// A new object for each of `rows`.
     pub(super) fn fresh<'py>(&self, py: Python<'py>, rows: &[u32]) -> PyResult<Values<'py>> {
-        let made = self.objects.all(py, self.build.column(self.column)?, Rows::Chosen(rows))?;
-        Ok(Values { made, places: None })
+        Ok(Values { made: self.made(py, rows)?, places: None })
+    }
+
+    fn made<'py>(&self, py: Python<'py>, rows: &[u32]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut made = self.objects.all(py, self.build.column(self.column)?, Rows::Chosen(rows))?;
+        if let Some(default) = &self.default {
+            for (value, _) in made.iter_mut().zip(rows).filter(|(_, row)| **row == NONE) {
+                *value = self.of_array(py, default)?;
+            }
+        }
+        Ok(made)
     }
 
     /// The values of some rows; objects that cannot be changed are made once for each row of `distinct`.
@@ -75,8 +97,7 @@ impl BuildColumn {
     ) -> PyResult<Values<'py>> {
         match distinct {
             Some(distinct) if self.objects.shared() => {
-                let made = self.objects.all(py, self.build.column(self.column)?, Rows::Chosen(&distinct.rows))?;
-                Ok(Values { made, places: Some(Arc::clone(distinct)) })
+                Ok(Values { made: self.made(py, &distinct.rows)?, places: Some(Arc::clone(distinct)) })
             }
             _ => self.fresh(py, rows),
         }
@@ -120,6 +141,11 @@ pub(super) struct Output {
 }
 
 impl Output {
+    /// Whether a column of a build comes out, but for keys that are the caller's.
+    pub(super) fn gives(&self, column: usize) -> bool {
+        self.entries.iter().any(|entry| matches!(&entry.from, From::Build(of) if of.column() == column))
+    }
+
     /// The dicts of `count` rows. `sides` holds the row numbers of the probe side, which are rows of `given`, and of the
     /// builds; [`NONE`] where a side has no row.
     pub(super) fn dicts<'py>(

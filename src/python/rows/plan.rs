@@ -10,8 +10,9 @@ use pyo3::types::PyString;
 
 use super::made::{BuildColumn, Entry, From, Output};
 use crate::columns::key_type;
+use crate::error::Result;
 use crate::expr::{ColumnId, Expr, Side};
-use crate::join::{Cell, JoinOptions, Leg, OutputColumn, StarJoin, key_pairs, plan_by_name};
+use crate::join::{AsOf, Cell, JoinOptions, Leg, OutputColumn, StarJoin, key_pairs, plan_by_name};
 use crate::prepare::PreparedBuild;
 use crate::probe::{ProbePlan, StarPlan, StarRows};
 use crate::python::classes::pool::PyMemoryPool;
@@ -66,8 +67,9 @@ pub(super) struct Names {
 /// What planning over some names gave.
 pub(super) enum Planned {
     Plan(RowsPlan),
-    /// The types of these columns must be known first, from their values.
-    Needs(Vec<usize>),
+    /// The types of these columns must be known first, from their values. Where there are nulls alone, any type will do, or
+    /// the one that stands beside the column.
+    Needs(Vec<(usize, DataType)>),
 }
 
 /// The plans that were made lately.
@@ -152,8 +154,37 @@ fn unknown(of: impl IntoIterator<Item = usize>, names: &Names, keys: &KeyTypes) 
     of.into_iter().filter(|at| !names.found.contains(at) && !keys.0.contains_key(at)).collect()
 }
 
+/// The columns whose values as-of joins search for and that have no type yet; beside them that of the order. A search needs
+/// values as they are: one that the order's type does not hold still lies before or after others.
+fn searched<'a>(
+    joins: impl Iterator<Item = (&'a Arc<PreparedBuild>, &'a Option<AsOf>)>,
+    names: &Names,
+) -> Result<Vec<(usize, DataType)>> {
+    let mut found = Vec::new();
+    for (build, as_of) in joins {
+        let Some(as_of) = as_of else { continue };
+        let order = as_of.order_column(build)?;
+        let name = as_of.probe.as_ref().unwrap_or(order.name());
+        let own = |at: &usize| {
+            [Some(name.as_str()), name.strip_prefix("probe.")].contains(&Some(names.schema.field(*at).name()))
+        };
+        let columns = (0..names.schema.fields().len()).filter(own).filter(|at| !names.found.contains(at));
+        found.extend(columns.map(|at| (at, key_type(order.data_type()))));
+    }
+    Ok(found)
+}
+
+/// Columns of which nothing is known, where nulls alone may have any type.
+fn needs(columns: impl IntoIterator<Item = usize>) -> Planned {
+    Planned::Needs(columns.into_iter().map(|at| (at, DataType::Null)).collect())
+}
+
 fn one(py: Python<'_>, build: &Arc<PreparedBuild>, options: &JoinOptions, all: &Names) -> PyResult<Planned> {
     let names = &all.schema;
+    let searched = searched(std::iter::once((build, &options.as_of)), all)?;
+    if !searched.is_empty() {
+        return Ok(Planned::Needs(searched));
+    }
     let mut keys = KeyTypes::default();
     let mut several = Vec::new();
     for (key, name) in key_pairs(build, options.on.as_deref(), names)? {
@@ -163,9 +194,9 @@ fn one(py: Python<'_>, build: &Arc<PreparedBuild>, options: &JoinOptions, all: &
         }
     }
     let filter = options.filter.iter().flat_map(|filter| tested(filter, names));
-    let needs = unknown(filter, all, &keys);
-    if !needs.is_empty() || !several.is_empty() {
-        return Ok(Planned::Needs([needs, several].concat()));
+    let unknown = unknown(filter, all, &keys);
+    if !unknown.is_empty() || !several.is_empty() {
+        return Ok(needs(unknown.into_iter().chain(several)));
     }
     // Values of Python have the type that they are compared in, so that the key columns of a full join can be one.
     let (spec, read) = plan_by_name(build, options, &keys.typed(names, DataType::clone))?;
@@ -177,7 +208,7 @@ fn one(py: Python<'_>, build: &Arc<PreparedBuild>, options: &JoinOptions, all: &
     let plan = ProbePlan::try_new(&bare, checked, Arc::clone(build), BATCH, &PyMemoryPool::resolve(None))?;
 
     let name = |at: usize| PyString::intern(py, names.field(read[at]).name()).unbind();
-    let column = |column| BuildColumn::try_new(py, 1, build, column);
+    let column = |column| Ok::<_, PyErr>(BuildColumn::try_new(py, 1, build, column)?.with_default(&options.defaults));
     let entry = |(of, field): (&OutputColumn, &Arc<Field>)| -> PyResult<Entry> {
         let from = match *of {
             OutputColumn::Probe(at) => From::Given(name(at)),
@@ -205,6 +236,10 @@ const BATCH: usize = 8192;
 
 fn star(py: Python<'_>, star: &StarJoin, chosen: bool, rows: &Arc<StarRows>, all: &Names) -> PyResult<Planned> {
     let names = &all.schema;
+    let searched = searched(star.legs().iter().map(|(_, leg)| (&leg.build, &leg.as_of)), all)?;
+    if !searched.is_empty() {
+        return Ok(Planned::Needs(searched));
+    }
     // What the keys are read from can be said before the columns of conditions have types.
     let bare = |(name, leg): &(String, Leg)| (name.clone(), Leg { filter: None, ..leg.clone() });
     let layout = StarJoin::try_new(star.legs().iter().map(bare).collect(), None, None)?.layout(names)?;
@@ -227,9 +262,9 @@ fn star(py: Python<'_>, star: &StarJoin, chosen: bool, rows: &Arc<StarRows>, all
         keys_of.push(read_from);
     }
     let filters = star.legs().iter().flat_map(|(_, leg)| &leg.filter);
-    let needs = unknown(filters.flat_map(|filter| tested(filter, names)), all, &keys);
-    if !needs.is_empty() || !several.is_empty() {
-        return Ok(Planned::Needs([needs, several].concat()));
+    let unknown = unknown(filters.flat_map(|filter| tested(filter, names)), all, &keys);
+    if !unknown.is_empty() || !several.is_empty() {
+        return Ok(needs(unknown.into_iter().chain(several)));
     }
     let typed = keys.typed(names, DataType::clone);
     let layout = star.layout(&typed)?;
@@ -250,7 +285,8 @@ fn star(py: Python<'_>, star: &StarJoin, chosen: bool, rows: &Arc<StarRows>, all
         let from = match *cell {
             Cell::Probe(at) => From::Given(PyString::intern(py, names.field(at).name()).unbind()),
             Cell::Build { leg, column } => {
-                From::Build(BuildColumn::try_new(py, leg + 1, &star.legs()[leg].1.build, column)?)
+                let of = &star.legs()[leg].1;
+                From::Build(BuildColumn::try_new(py, leg + 1, &of.build, column)?.with_default(&of.defaults))
             }
             Cell::Mark(leg) => From::Mark(leg + 1),
         };

@@ -30,6 +30,7 @@ impl Column {
 /// Any number of keys: an iterable of values (of tuples where there are several key columns), an array, a mapping of names to
 /// either, or a table with the key columns.
 pub(crate) fn keys(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
+    check_keyed(build)?;
     if given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>() {
         return of_values(build, given);
     }
@@ -50,8 +51,17 @@ pub(crate) fn keys(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<
     }
 }
 
+/// Refuses builds without key columns, in which only as-of searches find rows.
+fn check_keyed(build: &PreparedBuild) -> PyResult<()> {
+    match build.keys().is_empty() {
+        true => Err(plan("the build has no key columns; look up rows of it by asof=, with None as keys")),
+        false => Ok(()),
+    }
+}
+
 /// One key: a value, or a tuple of one for each key column.
 pub(crate) fn one_key(build: &PreparedBuild, given: &Bound<'_, PyAny>) -> PyResult<Keys> {
+    check_keyed(build)?;
     let value = |key, value: &Bound<'_, PyAny>| values(build, key, std::slice::from_ref(value));
     if build.keys().len() == 1 {
         return Ok(of_columns(build, vec![value(0, given)?])?);
@@ -161,7 +171,7 @@ fn part(build: &PreparedBuild, key: usize, given: &Bound<'_, PyAny>) -> PyResult
 }
 
 /// Keys as somebody else's object holds them.
-enum Given<'py> {
+pub(super) enum Given<'py> {
     /// A `pyarrow.Array`.
     Array(Bound<'py, PyAny>),
     /// Python objects, each of which is read by itself.
@@ -169,7 +179,7 @@ enum Given<'py> {
 }
 
 /// `given` where it is an array or series and no table.
-fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Given<'py>>> {
+pub(super) fn array_of<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Given<'py>>> {
     let py = given.py();
     if is_a(given, "pyarrow", "Array")? {
         return Ok(Some(Given::Array(given.clone())));
@@ -248,7 +258,7 @@ fn one_by_one<'py>(given: &Bound<'py, PyAny>) -> PyResult<Given<'py>> {
 }
 
 /// What gives its rows by the PyCapsule interface, as one `pyarrow.Array`; the rows of a table are structs.
-fn exported<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(super) fn exported<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = given.py();
     let pyarrow = py.import(intern!(py, "pyarrow"))?;
     let made = if given.hasattr(intern!(py, "__arrow_c_stream__"))? {
@@ -266,7 +276,7 @@ fn exported<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     })
 }
 
-/// Columns with names that are read one by one: those that are no keys are not looked at.
+/// Columns with names that are read one by one: those that are not keys are not looked at.
 struct Parts<'py> {
     names: Vec<String>,
     columns: Vec<Bound<'py, PyAny>>,
@@ -320,7 +330,7 @@ pub(crate) fn one_column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Ok(Arc::clone(batch_from_python(&batch)?.column(0)))
 }
 
-/// True for structs asked of a key that is no struct: the rows of a table, where the only key is a field.
+/// True for structs given for a key that is not a struct: the rows of a table in which the only key is a field.
 fn is_frame_like(build: &PreparedBuild, key: usize, array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let key = key_type(build.schema().field(build.keys()[key]).data_type());
     Ok(!matches!(key, DataType::Struct(_)) && is_a(array, "pyarrow", "StructArray")?)

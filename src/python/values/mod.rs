@@ -8,4 +8,5 @@ pub(crate) mod literal;
 mod nested;
 pub(crate) mod objects;
 mod objects_by_call;
+pub(crate) mod order;
 mod temporal;

@@ -1,298 +1,27 @@
-//! Star joins: a probe batch goes from leg to leg as row numbers, and each output column is gathered once, at the end.
-//!
-//! What reaches a leg is one row number per row for the probe side and for each leg before. The leg's keys (and what its
-//! condition tests) are gathered for these rows alone and looked up as any probe batch is; the entries that come back are
-//! positions among these rows, and so make the row numbers that reach the next leg.
+//! One run of a star join: rows go from leg to leg, depth first, in pieces.
 
-use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::SchemaRef;
 
-use super::check_input::check_input;
-use super::entries::Entries;
-use super::key_reader::KeyReader;
-use super::metrics::{JoinMetrics, add};
-use super::pieces::{check_batch_size, drain};
-use super::plan::ProbePlan;
-use super::probe_loop::ProbeLoop;
-use super::visited::Claim;
-use crate::cancel::{Cancel, POLL_ROWS};
-use crate::columns::{Selection, gather, in_column, pick};
+use super::output::Rows;
+use super::plan::{StarLeg, StarPlan};
+use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err, plan_err};
-use crate::expr::Side;
-use crate::index::NONE;
-use crate::join::{Cell, Leg, LegLayout, Output, StarJoin};
-use crate::memory::Pool;
-use crate::prepare::LeasedColumns;
-
-/// Rows that go from leg to leg at once.
-const CHUNK: usize = 8192;
+use crate::join::Cell;
+use crate::probe::check_input::check_input;
+use crate::probe::entries::Entries;
+use crate::probe::pieces::drain;
+use crate::probe::probe_loop::ProbeLoop;
+use crate::probe::visited::Claim;
 
 /// Rows of a piece of a result that is one batch.
 const PIECE: usize = 1 << 20;
 
-/// A star join over probe batches of one schema: everything that its runs share and none of them changes.
-#[derive(Debug)]
-pub struct StarPlan {
-    legs: Vec<StarLeg>,
-    probe_schema: SchemaRef,
-    /// The probe columns that are read, ascending.
-    columns: Vec<usize>,
-    /// Schema of these alone.
-    read_schema: SchemaRef,
-    /// What each output column is gathered from; its probe columns are positions among those that are read.
-    sources: Vec<Source>,
-    /// The sides that the output is gathered from.
-    given: Vec<bool>,
-    schema: SchemaRef,
-    limit: Option<usize>,
-    rows: Arc<StarRows>,
-    /// What the legs would count as joins by themselves; nobody reads it.
-    metrics: Arc<JoinMetrics>,
-}
-
-#[derive(Debug)]
-struct StarLeg {
-    /// The leg as a join of the columns that it reads.
-    plan: Arc<ProbePlan>,
-    reads: Vec<Cell>,
-    /// The sides whose row numbers are needed after it: 0 for the probe, `leg + 1` for a leg.
-    keeps: Vec<bool>,
-}
-
-/// For each leg of a star, how many rows reached it and how many it gave. Plans of one star may share it.
-#[derive(Debug)]
-pub struct StarRows(Vec<[AtomicU64; 2]>);
-
-impl StarRows {
-    /// Nothing counted yet for the legs of `star`.
-    ///
-    /// ```
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Leg, RunOptions, StarJoin, StarRows};
-    ///
-    /// let users = record_batch!(("id", Int64, [1, 2]))?;
-    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// assert_eq!(StarRows::new(&star).get(), [[0, 0]]);
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn new(star: &StarJoin) -> Arc<Self> {
-        Arc::new(Self(star.legs().iter().map(|_| Default::default()).collect()))
-    }
-
-    /// Rows in and rows out of each leg, in all runs so far.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
-    ///
-    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
-    /// plan.run_once(events, Cancel::default())?;
-    /// // Three rows reached the leg, two came out.
-    /// assert_eq!(plan.rows().get(), [[3, 2]]);
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn get(&self) -> Vec<[u64; 2]> {
-        self.0.iter().map(|leg| leg.each_ref().map(|counter| counter.load(Ordering::Relaxed))).collect()
-    }
-
-    fn add_in(&self, leg: usize, rows: usize) {
-        add(&self.0[leg][0], rows);
-    }
-
-    fn add_out(&self, leg: usize, rows: usize) {
-        add(&self.0[leg][1], rows);
-    }
-}
-
-/// What an output column is made from.
-#[derive(Debug, Clone, Copy)]
-enum Source {
-    Cell(Cell),
-    /// The same array as an earlier output column.
-    Output(usize),
-}
-
 impl StarPlan {
-    /// Plans `star` over a probe side of schema `probe`. `pool` pays for the keys that `validate` remembers.
-    ///
-    /// ```
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
-    ///
-    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("user", Int64, [2]))?);
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// assert!(StarPlan::try_new(&star, &users.schema(), &options.pool).is_ok());
-    /// // The probe side has no column with the name of the key.
-    /// assert!(StarPlan::try_new(&star, &events.schema(), &options.pool).is_err());
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Plan`](crate::Error::Plan) as of [`StarJoin::schema`].
-    pub fn try_new(star: &StarJoin, probe: &SchemaRef, pool: &Arc<dyn Pool>) -> Result<Self> {
-        let mut layout = star.layout(probe)?;
-        let cells = layout.legs.iter().flat_map(|leg| &leg.reads).chain(&layout.columns);
-        let used = |cell: &Cell| match cell {
-            Cell::Probe(column) => Some(*column),
-            _ => None,
-        };
-        let columns: Vec<usize> = cells.filter_map(used).collect::<BTreeSet<_>>().into_iter().collect();
-        let cells = layout.legs.iter_mut().flat_map(|leg| &mut leg.reads).chain(&mut layout.columns);
-        for cell in cells {
-            if let Cell::Probe(column) = cell {
-                *column = columns.partition_point(|other| other < column);
-            }
-        }
-        let sides = star.legs().len() + 1;
-        let mut needed = vec![false; sides];
-        layout.columns.iter().for_each(|cell| needed[cell.side()] = true);
-        let given = needed.clone();
-        // The build columns that are read, of each leg.
-        let cells = layout.legs.iter().flat_map(|leg| &leg.reads).chain(&layout.columns);
-        let mut of_builds = vec![Vec::new(); star.legs().len()];
-        for cell in cells {
-            if let Cell::Build { leg, column } = *cell {
-                of_builds[leg].push(column);
-            }
-        }
-        let mut legs = Vec::with_capacity(star.legs().len());
-        // From the last leg on, so that each knows what those after it need.
-        for (((_, leg), mut layout), of_build) in star.legs().iter().zip(layout.legs).zip(of_builds).rev() {
-            let keeps = needed.clone();
-            layout.reads.iter().for_each(|cell| needed[cell.side()] = true);
-            let reads = std::mem::take(&mut layout.reads);
-            let plan = Arc::new(leg_plan(leg, layout, of_build, pool)?);
-            legs.push(StarLeg { plan, reads, keeps });
-        }
-        legs.reverse();
-        let source = |at: usize| match layout.columns[..at].iter().position(|other| *other == layout.columns[at]) {
-            Some(earlier) => Source::Output(earlier),
-            None => Source::Cell(layout.columns[at]),
-        };
-        Ok(Self {
-            legs,
-            probe_schema: Arc::clone(probe),
-            read_schema: Arc::new(probe.project(&columns)?),
-            columns,
-            sources: (0..layout.columns.len()).map(source).collect(),
-            given,
-            schema: layout.schema,
-            limit: star.limit(),
-            rows: StarRows::new(star),
-            metrics: Arc::default(),
-        })
-    }
-
-    /// Schema of the output.
-    ///
-    /// ```
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
-    ///
-    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
-    /// let events = record_batch!(("id", Int64, [2]))?;
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// assert_eq!(*StarPlan::try_new(&star, &events.schema(), &options.pool)?.schema(), users.schema());
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    /// For each output column the column of the probe side that it is, if any.
-    pub fn probe_columns(&self) -> Vec<Option<usize>> {
-        let mut columns: Vec<Option<usize>> = Vec::with_capacity(self.sources.len());
-        for source in &self.sources {
-            columns.push(match *source {
-                Source::Cell(Cell::Probe(read)) => Some(self.columns[read]),
-                Source::Cell(_) => None,
-                Source::Output(earlier) => columns[earlier],
-            });
-        }
-        columns
-    }
-
-    /// Positions of the probe columns that are read, ascending.
-    ///
-    /// ```
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
-    ///
-    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
-    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
-    /// let select = vec![(None, "name".to_owned())];
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
-    /// assert_eq!(StarPlan::try_new(&star, &events.schema(), &options.pool)?.columns(), [1]);
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn columns(&self) -> &[usize] {
-        &self.columns
-    }
-
-    /// The same plan, which counts rows in `rows` of the same star.
-    ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan, StarRows};
-    ///
-    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// let rows = StarRows::new(&star);
-    /// for _plan in 0..2 {
-    ///     let plan = StarPlan::try_new(&star, &events.schema(), &options.pool)?.counted_in(&rows);
-    ///     Arc::new(plan).run_once(events.clone(), Cancel::default())?;
-    /// }
-    /// assert_eq!(rows.get(), [[4, 2]]);
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    #[must_use]
-    pub fn counted_in(mut self, rows: &Arc<StarRows>) -> Self {
-        self.rows = Arc::clone(rows);
-        self
-    }
-
-    /// Rows in and out of each leg.
-    ///
-    /// ```
-    /// # use arrow_array::record_batch;
-    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
-    ///
-    /// let users = record_batch!(("id", Int64, [1, 2]))?;
-    /// let options = RunOptions::default();
-    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
-    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
-    /// assert_eq!(StarPlan::try_new(&star, &users.schema(), &options.pool)?.rows().get(), [[0, 0]]);
-    /// # Ok::<(), prejoin::Error>(())
-    /// ```
-    pub fn rows(&self) -> &Arc<StarRows> {
-        &self.rows
-    }
-
-    /// False where nothing can come out, whatever the probe side holds.
-    fn wants_probe(&self) -> bool {
-        self.legs.iter().all(|leg| leg.plan.wants_probe())
-    }
-
     /// Opens a run: one probe side of any number of batches. Output batches have at most `batch_size` rows.
     ///
     /// ```
@@ -404,32 +133,6 @@ impl StarPlan {
         Ok(StarProbe { whole: true, ..self.open(PIECE, cancel)? })
     }
 }
-
-/// A leg as a join by itself, whose probe side is the columns that the leg reads. `columns` of its build are read by others.
-fn leg_plan(leg: &Leg, layout: LegLayout, columns: Vec<usize>, pool: &Arc<dyn Pool>) -> Result<ProbePlan> {
-    let LegLayout { schema: probe_schema, keys: probe_keys, further, predicate, .. } = layout;
-    let build = Arc::clone(&leg.build);
-    let tested = predicate.iter().flat_map(|predicate| predicate.columns());
-    let tested = tested.filter(|(side, _)| *side == Side::Build).map(|&(_, column)| column);
-    Ok(ProbePlan {
-        build_columns: LeasedColumns::try_new(&build, columns.into_iter().chain(tested))?,
-        key_reader: KeyReader::try_new(&build, &probe_keys, &probe_schema)?,
-        further_keys: KeyReader::further(&build, &probe_keys, &further, &probe_schema)?,
-        build,
-        probe_schema,
-        probe_keys,
-        join_type: leg.join_type,
-        null_aware: false,
-        validate: leg.validate,
-        predicate,
-        output: Output { schema: Arc::new(Schema::empty()), columns: Vec::new(), origins: Vec::new() },
-        batch_size: CHUNK,
-        pool: Arc::clone(pool),
-    })
-}
-
-/// Row numbers of one side, one per row at hand.
-type Rows = Arc<Vec<u32>>;
 
 /// One leg in a run, and the rows that it gave last.
 #[derive(Debug)]
@@ -604,7 +307,7 @@ impl StarProbe {
             return Ok(None);
         }
         let batch = loop {
-            match self.output(start, rows) {
+            match self.output(start..start + rows) {
                 // Found before anything is copied, so the batches that follow begin with fewer rows.
                 Err(Error::Overflow(_)) if rows > 1 && !self.whole => rows = rows.div_ceil(2),
                 output => break output?,
@@ -674,7 +377,7 @@ impl StarProbe {
         };
         let read = |cell: &Cell| match (sides, *cell) {
             (None, Cell::Probe(column)) => Ok(Arc::clone(batch.column(column))),
-            (Some(sides), cell) => self.look(batch, cell, rows_of(sides, cell)?),
+            (Some(sides), cell) => self.plan.look(batch, sides, cell, &self.cancel),
             (None, _) => internal_err!("the first leg reads a column of a leg"),
         };
         let columns = leg.reads.iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -684,7 +387,7 @@ impl StarProbe {
         let never = match (self.never.get(at), sides) {
             (Some(Some(never)), None) => Some(never.clone()),
             (Some(Some(never)), Some(sides)) => {
-                let rows = rows_of(sides, Cell::Probe(0))?;
+                let Some(rows) = &sides[0] else { return internal_err!("the probe rows of a leg's keys are missing") };
                 Some(BooleanBuffer::collect_bool(rows.len(), |i| never.value(rows[i] as usize)))
             }
             _ => None,
@@ -715,70 +418,10 @@ impl StarProbe {
         level.sides.push(keeps[at + 1].then(|| Arc::new(std::mem::take(build))));
     }
 
-    /// `rows` pending rows from `start` on.
-    fn output(&self, start: usize, rows: usize) -> Result<RecordBatch> {
-        let StarPlan { sources, schema, given, legs, .. } = self.plan.as_ref();
+    /// The output of some pending rows.
+    fn output(&self, pending: Range<usize>) -> Result<RecordBatch> {
         let Some(batch) = &self.batch else { return internal_err!("output without an input batch") };
-        check_batch_size(schema, rows)?;
-        // Rows are proven to exist once for all columns of their side.
-        let mut selections = vec![None; given.len()];
-        for (side, selection) in selections.iter_mut().enumerate().filter(|(side, _)| given[*side]) {
-            let Some(chosen) = &self.pending.sides[side] else {
-                return internal_err!("row numbers of side {side} are missing");
-            };
-            let chosen = &chosen[start..start + rows];
-            *selection = Some(match side.checked_sub(1).map(|leg| &legs[leg].plan) {
-                None => Selection::try_new(chosen, batch.num_rows())?,
-                // Of a leg that gives its mark these are no build rows.
-                Some(plan) if !plan.join_type.pairs() => Selection::try_new(chosen, NONE as usize)?,
-                Some(plan) => plan.build.guarded(|| Selection::try_new(chosen, plan.build.num_rows()))?,
-            });
-        }
-        let chosen = |side: usize| match selections[side] {
-            Some(selection) => Ok(selection),
-            None => internal_err!("row numbers of side {side} are missing"),
-        };
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(sources.len());
-        for (source, field) in sources.iter().zip(schema.fields()) {
-            if rows > POLL_ROWS {
-                self.cancel.check()?;
-            }
-            let column = match *source {
-                Source::Output(earlier) => Ok(Arc::clone(&columns[earlier])),
-                Source::Cell(Cell::Probe(column)) => gather(batch.column(column), chosen(0)?),
-                Source::Cell(cell @ Cell::Build { leg, column }) => {
-                    gather(legs[leg].plan.build_columns.get(column)?, chosen(cell.side())?)
-                }
-                Source::Cell(cell @ Cell::Mark(_)) => Ok(mark(chosen(cell.side())?.rows())),
-            };
-            columns.push(column.map_err(|error| in_column(error, field.name()))?);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
-    }
-
-    /// The values of one column for `rows`, for a look that ends before the column does.
-    fn look(&self, batch: &RecordBatch, cell: Cell, rows: &[u32]) -> Result<ArrayRef> {
-        match cell {
-            Cell::Probe(column) => pick(batch.column(column), Selection::try_new(rows, batch.num_rows())?),
-            Cell::Build { leg, column } => {
-                let ProbePlan { build, build_columns, .. } = self.plan.legs[leg].plan.as_ref();
-                build.guarded(|| pick(build_columns.get(column)?, Selection::try_new(rows, build.num_rows())?))
-            }
-            Cell::Mark(_) => Ok(mark(rows)),
-        }
-    }
-}
-
-/// Whether each row has a match.
-fn mark(rows: &[u32]) -> ArrayRef {
-    Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(rows.len(), |i| rows[i] != NONE), None))
-}
-
-fn rows_of(sides: &[Option<Rows>], cell: Cell) -> Result<&[u32]> {
-    match &sides[cell.side()] {
-        Some(rows) => Ok(rows),
-        None => internal_err!("row numbers of side {} are missing", cell.side()),
+        self.plan.output(batch, &self.pending.sides, pending, &self.cancel)
     }
 }
 

@@ -1,0 +1,66 @@
+//! As-of lookups: the build row of each key that a value beside it chooses.
+
+use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_schema::{Field, Schema};
+
+use super::as_of::AsOfReader;
+use super::entries::STAGE;
+use super::key_reader::Keys;
+use super::lookup::found;
+use crate::cancel::Cancel;
+use crate::error::{Result, plan_err};
+use crate::index::{Hits, NONE};
+use crate::join::AsOf;
+use crate::prepare::PreparedBuild;
+
+/// As-of lookups without a join.
+impl PreparedBuild {
+    /// The build row of each key that `as_of` chooses for the value of `values` beside it, null where there is none. The names in
+    /// `as_of` do not matter here.
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for a build without an order, values that do not compare with it, and a number of
+    /// values other than one for each key; others as of [`contains`](Self::contains).
+    pub fn rows_as_of(
+        &self,
+        (keys, values): (&Keys, &ArrayRef),
+        as_of: &AsOf,
+        hits: &mut Hits,
+        cancel: &Cancel,
+    ) -> Result<UInt32Array> {
+        let rows = self.raw_rows_as_of((keys, values), as_of, hits, cancel)?;
+        let nulls = found(&rows);
+        Ok(UInt32Array::new(rows.into(), nulls))
+    }
+
+    /// [`rows_as_of`](Self::rows_as_of) with [`NONE`] for null.
+    pub(crate) fn raw_rows_as_of(
+        &self,
+        (keys, values): (&Keys, &ArrayRef),
+        as_of: &AsOf,
+        hits: &mut Hits,
+        cancel: &Cancel,
+    ) -> Result<Vec<u32>> {
+        if values.len() != keys.len() {
+            return plan_err!("{} values were given for {} keys", values.len(), keys.len());
+        }
+        let schema = Schema::new(vec![Field::new("asof", values.data_type().clone(), true)]);
+        let search = AsOfReader::try_new(self, as_of, 0, &schema)?.of(values)?;
+        let mut rows = vec![NONE; keys.len()];
+        self.guarded(|| {
+            for start in (0..keys.len()).step_by(STAGE) {
+                cancel.check()?;
+                hits.clear();
+                self.index().probe(&keys.columns, start, STAGE.min(keys.len() - start), hits)?;
+                if let Some(missing) = &keys.missing {
+                    hits.retain_from(0, |row, _| !missing.value(row as usize));
+                }
+                search.choose(self, hits, 0)?;
+                hits.rows.iter().zip(&hits.groups).for_each(|(&row, &found)| rows[row as usize] = found);
+            }
+            Ok(())
+        })?;
+        self.check_rows(&rows)?;
+        Ok(rows)
+    }
+}
