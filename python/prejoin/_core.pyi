@@ -1738,7 +1738,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """"collect_left" for one build for all probe partitions, "partitioned" for one for each."""
+        """One build for all probe partitions, "collect_left", or one for each, "partitioned"."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
@@ -1772,16 +1772,21 @@ def prepare(
 
     Args:
         source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
-            whatever else has the Arrow PyCapsule interface.
+            whatever else has the Arrow PyCapsule interface; a list or another iterable of dicts, one for each row,
+            whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file (str or
+            os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
         on: The names of the key columns, one or several.
         schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
-            it.
+            it, and dicts are read in its types.
+        columns: The columns that are kept beside the keys and `order_by`, in the order of the source; all by
+            default. Others are not read.
         null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
         order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
             dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
             is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
             is by this order.
         keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+        validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
         pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
         config: Choices about index and filters.
 
@@ -1789,7 +1794,10 @@ def prepare(
         The finished build.
 
     Raises:
-        PlanError: For unknown columns and unsupported types, before the source is asked for rows.
+        PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+            values of one name have no one type; and for keys that `validate` refuses.
+        ExecutionError: For a file that cannot be read as what it is.
+        OSError: For a file that is not there.
         ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
         TypeError: For an object that gives no rows.
         Exception: What the source raises, unchanged.
@@ -1801,7 +1809,6 @@ def prepare(
         (3, 2, False)
         >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
         {'id': 2, 'name': None}
-
 
     """
 
