@@ -35,7 +35,11 @@ __all__ = [
     "SupportsCollectBatches",
     "SupportsScanner",
     "SupportsToReader",
+    "Version",
 ]
+
+# What tells one state of a table from another: text, a number, or a tuple of these.
+Version: TypeAlias = str | int | float | bool | None | tuple["Version", ...]
 
 
 class ArrowSchemaExportable(Protocol):
@@ -194,6 +198,9 @@ class Saved(TypedDict):
     bytes: SavedBytes
     rows_at: tuple[int, int]
     fingerprint: str
+    name: str | None
+    version: Version
+    loaded_at: datetime.datetime | None
     created: datetime.datetime | None
     prejoin_version: str
     format_version: int
