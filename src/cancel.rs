@@ -32,6 +32,15 @@ struct Inner {
 
 impl Cancel {
     /// A signal that [`cancel`](Self::cancel) fires.
+    ///
+    /// ```
+    /// use prejoin::Cancel;
+    ///
+    /// let cancel = Cancel::new();
+    /// assert!(cancel.check().is_ok());
+    /// cancel.cancel();
+    /// assert!(cancel.check().is_err());
+    /// ```
     pub fn new() -> Self {
         Self(Some(Arc::new(Inner { flag: AtomicBool::new(false), hook: None })))
     }
@@ -51,6 +60,19 @@ impl Cancel {
     }
 
     /// Fires the signal. The default signal cannot be fired.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, Error, NullEquality, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let (cancel, options) = (Cancel::new(), RunOptions::default());
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// let mut collector = Collector::new(spec, &options.pool, options.config, cancel.clone());
+    /// cancel.cancel();
+    /// assert!(matches!(collector.push(users), Err(Error::Cancelled)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn cancel(&self) {
         if let Some(inner) = &self.0 {
             inner.flag.store(true, Ordering::Relaxed);
@@ -58,6 +80,16 @@ impl Cancel {
     }
 
     /// Returns an error if the work has to stop.
+    ///
+    /// ```
+    /// use prejoin::Cancel;
+    ///
+    /// let cancel = Cancel::new();
+    /// for _row in 0..10 {
+    ///     cancel.check()?;
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Cancelled`] if the signal was fired before, else the error of the hook if it returns one.

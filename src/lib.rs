@@ -10,7 +10,7 @@
 //!
 //! 1. A [`Collector`] takes the Arrow batches of the build side and charges each one to a [`Pool`] before it keeps it.
 //!    Its [`finish`](Collector::finish) concatenates the batches, builds the index, and returns the [`PreparedBuild`].
-//!    [`HashJoin::prepare_build`] does both for a whole stream.
+//!    [`prepare`] and [`HashJoin::prepare_build`] do both for a whole stream.
 //! 2. A [`HashJoin`] describes a join: keys, join type, condition, output columns.
 //!    [`with_prepared_build`](HashJoin::with_prepared_build) attaches a prepared build to it. Each join has a probe
 //!    side and a state of its run, and shares everything else.
@@ -113,7 +113,9 @@ pub use prepare::{
     admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, StarPlan, StarProbe, StarRows};
-pub use run::{BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream, Probe, RunOptions, Source, join};
+pub use run::{
+    BatchStream, DynamicFilter, HashJoin, HashJoinBuilder, JoinStream, Probe, RunOptions, Source, join, prepare,
+};
 
 /// What the tests and benchmarks of this crate use beyond its API; it may change at any time.
 #[doc(hidden)]

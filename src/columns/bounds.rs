@@ -53,11 +53,31 @@ impl Bounds {
     }
 
     /// The least value: an array of one row, of the column's type.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(7), None, Some(3)]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.bounds()[0].as_ref().unwrap().min(), &users.column(0).slice(2, 1));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn min(&self) -> &ArrayRef {
         &self.min
     }
 
     /// The greatest value: an array of one row, of the column's type.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(7), None, Some(3)]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.bounds()[0].as_ref().unwrap().max(), &users.column(0).slice(0, 1));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn max(&self) -> &ArrayRef {
         &self.max
     }

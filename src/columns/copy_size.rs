@@ -18,6 +18,15 @@ pub(crate) const SMALL_ALLOCATION: usize = 64 * 1024;
 
 /// Bytes that the rows of `array` need, whatever the size of the buffers that it is a slice of.
 ///
+/// ```
+/// use arrow_array::{Array, Int64Array};
+/// use prejoin::admission::sliced_size;
+///
+/// let column = Int64Array::from_iter_values(0..1000);
+/// assert_eq!(sliced_size(&column.slice(0, 10))?, 80);
+/// # Ok::<(), prejoin::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Overflow`] "copy size overflow".
 pub fn sliced_size(array: &dyn Array) -> Result<usize> {
@@ -31,6 +40,15 @@ pub fn sliced_size(array: &dyn Array) -> Result<usize> {
 
 /// Bytes that concatenating `batches` may allocate: the sum of `copy_bound_of_column` over the columns. A column that
 /// appears twice counts twice: concatenation copies both.
+///
+/// ```
+/// # use arrow_array::record_batch;
+/// use prejoin::admission::copy_bound;
+///
+/// let batch = record_batch!(("id", Int64, [1, 2, 3]))?;
+/// assert!(copy_bound(&[batch.clone(), batch])? >= 2 * 3 * 8);
+/// # Ok::<(), prejoin::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Overflow`] "copy size overflow".

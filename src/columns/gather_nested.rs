@@ -16,9 +16,10 @@ use super::NONE;
 use super::child_range::shown_by_views;
 use super::concat;
 use super::gather::{
-    How, Missing, Rows, Selection, Share, Stretches, can_hold_nulls, fixed_values, fixed_width, gather_nulls,
-    gather_rows, outgrown,
+    How, Missing, Share, can_hold_nulls, fixed_values, fixed_width, gather_nulls, gather_rows, outgrown,
 };
+use super::selection::{Rows, Selection};
+use super::stretches::Stretches;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result, internal_err};
 

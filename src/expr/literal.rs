@@ -2,27 +2,20 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::IntervalMonthDayNanoType;
-#[cfg(feature = "python")]
-use arrow_array::{
-    Array,
-    cast::AsArray,
-    types::{Date32Type, Decimal256Type, Float64Type, Int32Type, Int64Type, UInt64Type},
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Decimal256Type, Float64Type, Int32Type, Int64Type, IntervalMonthDayNanoType, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, NullArray, StringArray, make_array,
+    Array, ArrayRef, BinaryArray, BooleanArray, Float64Array, IntervalMonthDayNanoArray, NullArray, StringArray,
+    make_array,
 };
 use arrow_buffer::{Buffer, i256};
-#[cfg(feature = "python")]
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_data::ArrayData;
-#[cfg(feature = "python")]
-use arrow_schema::{ArrowError, IntervalUnit};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
-use super::kind::{NANOS, unit_scale};
-#[cfg(feature = "python")]
-use super::kind::{scale, value_type};
+use super::kind::{NANOS, scale, unit_scale, value_type};
 use crate::error::{Result, plan_err};
 
 /// A constant of an expression.
@@ -189,8 +182,27 @@ impl Literal {
     }
 
     /// The first row of `array` as a literal; `None` if there are no literals of its type.
-    #[cfg(feature = "python")]
-    pub(crate) fn from_array(array: &ArrayRef) -> Result<Option<Literal>> {
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int16Array, StructArray};
+    /// use prejoin::expr::Literal;
+    ///
+    /// let number: ArrayRef = Arc::new(Int16Array::from(vec![7]));
+    /// assert_eq!(Literal::from_array(&number)?, Some(Literal::Integer(7)));
+    /// let row: ArrayRef = Arc::new(StructArray::new_empty_fields(1, None));
+    /// assert_eq!(Literal::from_array(&row)?, None);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for an array of no rows; [`Error::Arrow`](crate::Error::Arrow) for a decimal that does
+    /// not have its scale in 76 digits.
+    pub fn from_array(array: &ArrayRef) -> Result<Option<Literal>> {
+        if array.is_empty() {
+            return plan_err!("a literal is made of the first row of an array, one of no rows was given");
+        }
+        let array = &array.slice(0, 1);
         if array.logical_null_count() > 0 {
             return Ok(Some(Literal::Null));
         }

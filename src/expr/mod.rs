@@ -71,7 +71,7 @@ mod tests;
 mod text;
 mod time;
 mod tree;
-mod type_name;
+pub(crate) mod type_name;
 
 pub(crate) use compare::Value;
 pub use literal::Literal;
@@ -79,8 +79,6 @@ pub use position::TextPosition;
 pub use predicate::Predicate;
 pub(crate) use sql::type_named;
 pub use tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, MAX_DEPTH, Side};
-#[cfg(feature = "python")]
-pub(crate) use type_name::is_cast_target;
 pub(crate) use type_name::name_of as type_name;
 
 /// A column of the build side, by name or by position.

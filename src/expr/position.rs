@@ -35,11 +35,29 @@ impl TextPosition {
     }
 
     /// The line of the text, counted from 1.
+    ///
+    /// ```
+    /// use prejoin::expr::Expr;
+    ///
+    /// let Expr::IsNull(column) = Expr::parse_sql("build.a\n    IS NULL")? else { unreachable!() };
+    /// let Expr::Column(column) = *column else { unreachable!() };
+    /// assert_eq!(column.at.unwrap().line(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn line(&self) -> usize {
         self.line
     }
 
     /// The character of the line, counted from 1.
+    ///
+    /// ```
+    /// use prejoin::expr::Expr;
+    ///
+    /// let Expr::Not(column) = Expr::parse_sql("NOT build.a")? else { unreachable!() };
+    /// let Expr::Column(column) = *column else { unreachable!() };
+    /// assert_eq!(column.at.unwrap().column(), 5);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn column(&self) -> usize {
         self.column
     }

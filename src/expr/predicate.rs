@@ -92,6 +92,16 @@ impl Predicate {
     /// [`evaluate`](Self::evaluate) takes them.
     ///
     /// The example of [`prejoin::expr`](crate::expr) shows it.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::expr::{Side, build, probe};
+    ///
+    /// let (users, events) = (record_batch!(("v", Int64, [1]))?, record_batch!(("w", Int64, [2]))?);
+    /// let predicate = build("v").lt(probe("w")).bind(&users.schema(), &events.schema())?;
+    /// assert_eq!(predicate.columns(), [(Side::Build, 0), (Side::Probe, 0)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn columns(&self) -> &[(Side, usize)] {
         &self.columns
     }
@@ -100,6 +110,18 @@ impl Predicate {
     ///
     /// `columns` holds the columns that [`columns`](Self::columns) lists, each with one row per pair. The example of
     /// [`prejoin::expr`](crate::expr) shows it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// let (users, events) = (record_batch!(("v", Int64, [1, 5]))?, record_batch!(("w", Int64, [2, 2]))?);
+    /// let predicate = build("v").lt(probe("w")).bind(&users.schema(), &events.schema())?;
+    /// let columns = [Arc::clone(users.column(0)), Arc::clone(events.column(0))];
+    /// assert_eq!(predicate.evaluate(&columns, 2)?.iter().collect::<Vec<_>>(), [Some(true), Some(false)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the number, types or lengths of the columns are not those asked for;

@@ -8,11 +8,10 @@ use crate::error::Error;
 
 /// An error of the file system that says what was done with which file; in an [`io::Error`] of its kind.
 #[derive(Debug)]
-pub(crate) struct FileError {
+struct FileError {
     text: String,
-    /// The number that the system gave it; only the Python exceptions show it.
-    #[cfg_attr(not(feature = "python"), allow(dead_code))]
-    pub(crate) code: Option<i32>,
+    /// What the system said.
+    source: io::Error,
 }
 
 impl fmt::Display for FileError {
@@ -21,13 +20,17 @@ impl fmt::Display for FileError {
     }
 }
 
-impl std::error::Error for FileError {}
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
 
 /// `error` with what was done with which file.
 pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
     let text = format!("cannot {doing} {}: {error}", path.display());
-    let named = FileError { text, code: error.raw_os_error() };
-    Error::External(Box::new(io::Error::new(error.kind(), named)))
+    let kind = error.kind();
+    Error::External(Box::new(io::Error::new(kind, FileError { text, source: error })))
 }
 
 /// The same for any error.

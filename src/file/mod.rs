@@ -15,8 +15,6 @@ mod section;
 mod share;
 mod write;
 
-#[cfg(feature = "python")]
-pub(crate) use errors::FileError;
 pub use open::{OpenOptions, SavedInfo};
 pub use save::SaveOptions;
 pub use share::SharedBuild;

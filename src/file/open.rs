@@ -56,6 +56,19 @@ impl PreparedBuild {
     /// A mapped file is trusted to stay as it is while the build lives: never write to it or cut it in place, as `cp` over it
     /// does; [`save`](Self::save) replaces it. Where that cannot be promised, [`OpenOptions::memory`] makes a copy.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{OpenOptions, PreparedBuild, RunOptions, SaveOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let path = std::env::temp_dir().join(format!("prejoin-open-{}", std::process::id()));
+    /// prejoin::prepare(users, &["id"], &RunOptions::default())?.save(&path, &SaveOptions::default())?;
+    /// let build = PreparedBuild::open(&path, &OpenOptions::default())?;
+    /// assert_eq!((build.num_rows(), build.path()), (2, Some(path.as_path())));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Damaged`](crate::Error::Damaged) for a damaged or foreign file,
     /// [`NotSupported`](crate::Error::NotSupported) for one of another version, [`External`](crate::Error::External) with
@@ -403,6 +416,19 @@ pub struct SavedInfo {
 
 impl SavedInfo {
     /// Reads the header of a saved build and checks nothing else.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{RunOptions, SaveOptions, SavedInfo};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let path = std::env::temp_dir().join(format!("prejoin-info-{}", std::process::id()));
+    /// prejoin::prepare(users, &["id"], &RunOptions::default())?.save(&path, &SaveOptions::default())?;
+    /// let info = SavedInfo::read(&path)?;
+    /// assert_eq!((info.num_rows, info.num_keys, info.duplicates), (3, 2, 1));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`PreparedBuild::open`].

@@ -36,6 +36,20 @@ impl PreparedBuild {
     /// the old file open keeps it. To put a copy of a saved file in the place of another, open it and save it there: copying over a
     /// file changes it for those who have it open.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{OpenOptions, PreparedBuild, RunOptions, SaveOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let path = std::env::temp_dir().join(format!("prejoin-save-{}", std::process::id()));
+    /// build.save(&path, &SaveOptions::default())?;
+    /// let opened = PreparedBuild::open(&path, &OpenOptions::default())?;
+    /// assert_eq!(opened.fingerprint()?, build.fingerprint()?);
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`NotSupported`](crate::Error::NotSupported) for types that Arrow IPC does not carry,
     /// [`External`](crate::Error::External) with the [`io::Error`] of the file system,

@@ -40,6 +40,17 @@ impl PreparedBuild {
     /// Copies the build into memory that other processes map. See [`SharedBuild`]. A pool that pays for the build pays for
     /// the copy too, as long as the handle lives.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{OpenOptions, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let shared = build.share()?;
+    /// assert_eq!(shared.open(&OpenOptions::default())?.rows()?, build.rows()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
     /// system, [`Error::ResourcesExhausted`] from the pool.
@@ -49,6 +60,18 @@ impl PreparedBuild {
 
     /// [`share`](Self::share) that looks at `cancel` while it copies, and says which snapshot the copy is, by default that of
     /// the build.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Error, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let cancel = Cancel::new();
+    /// cancel.cancel();
+    /// assert!(matches!(build.share_with(&cancel), Err(Error::Cancelled)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`share`](Self::share), and [`Error::Cancelled`].
@@ -74,6 +97,19 @@ impl SharedBuild {
     /// A handle on the build that another process shared, by its [`path`](Self::path) and [`fingerprint`](Self::fingerprint).
     /// What is at the path now is checked before it is trusted: it must be a build with this fingerprint, on Linux in sealed
     /// memory.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{OpenOptions, RunOptions, SharedBuild};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let shared = prejoin::prepare(users, &["id"], &RunOptions::default())?.share()?;
+    ///
+    /// // In another process, which was sent the path and the fingerprint:
+    /// let attached = SharedBuild::attach(shared.path(), shared.fingerprint())?;
+    /// assert_eq!(attached.open(&OpenOptions::default())?.num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::External`] with the [`io::Error`] of the system: that process is gone, or does not let this one in.
@@ -108,6 +144,19 @@ impl SharedBuild {
 
     /// Maps the build. Everything is checked, unless `options` say otherwise.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MemoryPool, OpenOptions, Pool, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let shared = prejoin::prepare(users, &["id"], &RunOptions::default())?.share()?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let build = shared.open(&OpenOptions { pool: Some(Arc::clone(&pool)), ..OpenOptions::default() })?;
+    /// assert_eq!(pool.reserved(), build.memory().mapped);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`PreparedBuild::open`]; [`Error::Damaged`] where the process that shared it is gone and something else is in
     /// its place.
@@ -123,6 +172,16 @@ impl SharedBuild {
     }
 
     /// Identity of its contents.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.share()?.fingerprint(), build.fingerprint()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn fingerprint(&self) -> u128 {
         self.fingerprint
     }
@@ -173,6 +232,16 @@ impl SharedBuild {
     }
 
     /// Where processes of this host open it: through this process, also where another one shared it.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let shared = prejoin::prepare(users, &["id"], &RunOptions::default())?.share()?;
+    /// assert!(shared.path().exists());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn path(&self) -> PathBuf {
         use std::os::fd::AsRawFd;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()))
@@ -216,6 +285,16 @@ impl SharedBuild {
     }
 
     /// Where processes of this host open it.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let shared = prejoin::prepare(users, &["id"], &RunOptions::default())?.share()?;
+    /// assert!(shared.path().exists());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn path(&self) -> PathBuf {
         self.path.clone()
     }

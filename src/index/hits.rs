@@ -28,6 +28,21 @@ pub(super) trait ProbeChunk {
 
 impl Hits {
     /// Removes all hits and keeps the capacity.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Hits, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let mut hits = Hits::default();
+    /// for _batch in 0..2 {
+    ///     hits.clear();
+    ///     build.index().probe(&build.key_columns()?, 0, 2, &mut hits)?;
+    ///     assert_eq!(hits.rows, [0, 1]);
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.rows.clear();
         self.groups.clear();

@@ -145,6 +145,16 @@ impl KeyIndex {
     }
 
     /// The kind of this index.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{IndexKind, RunOptions};
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["name"], &RunOptions::default())?;
+    /// assert_eq!(build.index().kind(), IndexKind::Bytes);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn kind(&self) -> IndexKind {
         match &self.structure {
             Structure::Dense(_) => IndexKind::Dense,
@@ -165,11 +175,31 @@ impl KeyIndex {
     }
 
     /// Number of distinct indexed keys.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.index().num_keys(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn num_keys(&self) -> usize {
         self.num_keys
     }
 
     /// Heap bytes held.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.index().memory_size(), build.memory().index);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn memory_size(&self) -> usize {
         match &self.structure {
             Structure::Dense(index) => index.memory_size(),
@@ -182,6 +212,20 @@ impl KeyIndex {
     /// Appends to `hits` the rows among `start..start + len` of `keys` whose key is indexed, ascending, with their group ids.
     ///
     /// `keys` has the types that the index was built with. A null matches only where null equals null.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Hits, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [5, 7]))?;
+    /// let events = record_batch!(("id", Int64, [7, 9, 5]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let mut hits = Hits::default();
+    /// build.index().probe(events.columns(), 0, 3, &mut hits)?;
+    /// assert_eq!(hits.rows, [0, 2]);
+    /// assert_ne!(hits.groups[0], hits.groups[1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Errors of Arrow while keys are encoded, and damage of a file that was opened without verification.

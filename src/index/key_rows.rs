@@ -40,11 +40,25 @@ const MORSEL: usize = 1 << 16;
 
 impl KeyRows {
     /// True where every group is one row.
+    ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// assert!(KeyRows::Unique { rows: vec![1, 0].into() }.is_unique());
+    /// assert!(!KeyRows::Runs { offsets: vec![0, 2, 3].into() }.is_unique());
+    /// ```
     pub fn is_unique(&self) -> bool {
         matches!(self, KeyRows::Identity | KeyRows::Unique { .. })
     }
 
     /// Number of build rows of `group`.
+    ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// let groups = KeyRows::Runs { offsets: vec![0, 2, 3].into() };
+    /// assert_eq!((groups.group_len(0), groups.group_len(1)), (2, 1));
+    /// ```
     #[inline]
     pub fn group_len(&self, group: u32) -> usize {
         match self {
@@ -56,6 +70,15 @@ impl KeyRows {
     }
 
     /// Appends up to `take` build rows of `group` to `out`, after the first `skip`.
+    ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// let groups = KeyRows::Csr { offsets: vec![0, 3, 4].into(), rows: vec![0, 2, 3, 1].into() };
+    /// let mut rows = Vec::new();
+    /// groups.extend_rows(0, 1, 2, &mut rows);
+    /// assert_eq!(rows, [2, 3]);
+    /// ```
     #[inline]
     pub fn extend_rows(&self, group: u32, skip: usize, take: usize, out: &mut Vec<u32>) {
         let g = group as usize;
@@ -74,6 +97,13 @@ impl KeyRows {
 
     /// The `n`th build row of `group`, which has more rows than that.
     ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// let groups = KeyRows::Csr { offsets: vec![0, 3, 4].into(), rows: vec![0, 2, 3, 1].into() };
+    /// assert_eq!(groups.nth_row(0, 2), 3);
+    /// ```
+    ///
     /// # Panics
     /// Where there is no such row.
     #[inline]
@@ -87,6 +117,15 @@ impl KeyRows {
     }
 
     /// Calls `f` with each build row of `group`, in build order.
+    ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// let groups = KeyRows::Csr { offsets: vec![0, 3, 4].into(), rows: vec![0, 2, 3, 1].into() };
+    /// let mut rows = Vec::new();
+    /// groups.for_each_row(0, |row| rows.push(row));
+    /// assert_eq!(rows, [0, 2, 3]);
+    /// ```
     pub fn for_each_row(&self, group: u32, f: impl FnMut(u32)) {
         let g = group as usize;
         match self {
@@ -129,6 +168,14 @@ impl KeyRows {
 
     /// Replaces each group id of unique keys by its build row.
     ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// let mut groups = [1, 1, 0];
+    /// KeyRows::Unique { rows: vec![5, 6].into() }.unique_rows(&mut groups);
+    /// assert_eq!(groups, [6, 6, 5]);
+    /// ```
+    ///
     /// # Panics
     /// Debug builds panic where keys are not unique.
     pub fn unique_rows(&self, groups: &mut [u32]) {
@@ -139,6 +186,13 @@ impl KeyRows {
     }
 
     /// Heap bytes held.
+    ///
+    /// ```
+    /// use prejoin::KeyRows;
+    ///
+    /// assert_eq!(KeyRows::Identity.memory_size(), 0);
+    /// assert!(KeyRows::Runs { offsets: vec![0, 2, 3].into() }.memory_size() >= 3 * 4);
+    /// ```
     pub fn memory_size(&self) -> usize {
         match self {
             KeyRows::Identity => 0,

@@ -27,6 +27,18 @@ pub struct Properties {
 
 impl Properties {
     /// True where the rows of each partition are known to be ordered by `columns`, ascending, the first one first.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, Source};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("at", Int32, [3]), ("user", Int64, [1]))?);
+    /// let join = HashJoin::builder(users, Source::from(events).with_ordering(vec![0])).on([("id", "user")]).build()?;
+    /// let properties = join.properties()?;
+    /// assert!(properties.is_ordered_by(&[1]));
+    /// assert!(!properties.is_ordered_by(&[0]));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn is_ordered_by(&self, columns: &[usize]) -> bool {
         let mut ordering = self.ordering.as_slice();
         let mut seen: Vec<usize> = Vec::new();
@@ -48,6 +60,16 @@ impl Properties {
     }
 
     /// True where both columns are known to hold equal values.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("at", Int32, [3]), ("user", Int64, [1]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?;
+    /// assert!(join.properties()?.are_equal(0, 2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn are_equal(&self, a: usize, b: usize) -> bool {
         a == b || self.equal_columns.iter().any(|group| group.contains(&a) && group.contains(&b))
     }

@@ -50,6 +50,16 @@ pub struct JoinSpec {
 
 impl JoinSpec {
     /// An inner join of two sides with these schemas, still without key pairs.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{JoinSpec, JoinType};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("user", Int64, [1]))?);
+    /// let spec = JoinSpec::new(users.schema(), events.schema());
+    /// assert_eq!((spec.join_type, spec.on.len()), (JoinType::Inner, 0));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(build: SchemaRef, probe: SchemaRef) -> Self {
         Self {
             on: Vec::new(),
@@ -72,16 +82,44 @@ impl JoinSpec {
     }
 
     /// Schema of the build side.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::JoinSpec;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("user", Int64, [1]))?);
+    /// assert_eq!(*JoinSpec::new(users.schema(), events.schema()).build_schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn build_schema(&self) -> &SchemaRef {
         &self.build
     }
 
     /// Schema of the probe side.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::JoinSpec;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("user", Int64, [1]))?);
+    /// assert_eq!(*JoinSpec::new(users.schema(), events.schema()).probe_schema(), events.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn probe_schema(&self) -> &SchemaRef {
         &self.probe
     }
 
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("user", Int64, [1]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?;
+    /// assert_eq!(join.spec.schema()?.fields().len(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join is not valid.
@@ -90,6 +128,16 @@ impl JoinSpec {
     }
 
     /// What a build for this join must be.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("user", Int64, [1]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?;
+    /// assert_eq!(join.spec.build_spec()?.keys(), [0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for keys that cannot be those of a build.
@@ -192,6 +240,17 @@ impl JoinSpec {
 
     /// Sets the key pairs (build key, probe key), each key a name, a position or a plain column.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::JoinSpec;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("at", Int32, [3]), ("user", Int64, [1]))?);
+    /// let mut spec = JoinSpec::new(users.schema(), events.schema());
+    /// spec.set_on(&[("id".into(), "user".into())])?;
+    /// assert_eq!(spec.on, [(0, 1)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for keys that name no column; whether the columns can be keys is checked by
     /// execution.
@@ -205,6 +264,17 @@ impl JoinSpec {
     }
 
     /// Sets the output columns, each a name or a position; `None` is all that the join type gives.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{JoinSpec, ProjectedColumn};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("at", Int32, [3]), ("user", Int64, [1]))?);
+    /// let mut spec = JoinSpec::new(users.schema(), events.schema());
+    /// spec.set_projection(Some(vec![ProjectedColumn::Probe("at".to_owned()), ProjectedColumn::Position(0)]))?;
+    /// assert_eq!(spec.projection, Some(vec![1, 0]));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for names that do not exist; whether the join type gives the columns is checked

@@ -44,6 +44,18 @@ pub struct LegKey {
 
 impl Leg {
     /// An inner join on the key names of `build`.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{JoinType, Leg, LegKey, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let on = vec![LegKey { column: "user".to_owned(), key: Some("id".to_owned()) }];
+    /// let leg = Leg { on: Some(on), join_type: JoinType::ProbeOuter, ..Leg::new(build) };
+    /// assert_eq!(leg.suffix, "_right");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(build: Arc<PreparedBuild>) -> Self {
         Self {
             build,
@@ -208,6 +220,18 @@ impl StarJoin {
     /// `legs` with their names, by which the columns that they bring are addressed: `planes.seats`. `select` chooses and
     /// names the output columns, as (new name, column); `limit` is the largest number of output rows.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg.clone())], None, Some(10))?;
+    /// assert_eq!(star.legs().len(), 1);
+    /// assert!(StarJoin::try_new(vec![("probe".to_owned(), leg)], None, None).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`] for no legs, names that are taken, kinds that give rows after the last probe row, and builds that a
     /// leg's `validate` or `on` refuses.
@@ -235,16 +259,50 @@ impl StarJoin {
     }
 
     /// The legs with their names, in order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(star.legs()[0].0, "users");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn legs(&self) -> &[(String, Leg)] {
         &self.legs
     }
 
     /// Largest number of output rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
+    /// assert_eq!(StarJoin::try_new(vec![("users".to_owned(), leg)], None, Some(10))?.limit(), Some(10));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn limit(&self) -> Option<usize> {
         self.limit
     }
 
     /// Schema of the output over a probe side of this schema.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("id", Int64, [2]), ("at", Int32, [3]))?;
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let schema = star.schema(&events.schema())?;
+    /// assert_eq!(schema.fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["id", "at", "name"]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] for columns that are not there or not unique, and types that do not compare.

@@ -18,6 +18,13 @@ pub enum Estimate {
 
 impl Estimate {
     /// The number, known or estimated.
+    ///
+    /// ```
+    /// use prejoin::Estimate;
+    ///
+    /// assert_eq!(Estimate::Inexact(7).value(), Some(7));
+    /// assert_eq!(Estimate::Unknown.value(), None);
+    /// ```
     pub fn value(self) -> Option<usize> {
         match self {
             Estimate::Exact(rows) | Estimate::Inexact(rows) => Some(rows),

@@ -20,16 +20,47 @@ pub struct RangeCounter {
 
 impl RangeCounter {
     /// Bytes counted so far.
+    ///
+    /// ```
+    /// use prejoin::RangeCounter;
+    ///
+    /// let mut counter = RangeCounter::default();
+    /// counter.add_range(100..200);
+    /// counter.add_range(150..250);
+    /// assert_eq!(counter.total(), 150);
+    /// ```
     pub fn total(&self) -> usize {
         self.total
     }
 
     /// Adds every buffer of `batch` and returns the bytes that were new.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RangeCounter;
+    ///
+    /// let batch = record_batch!(("id", Int64, [1, 2, 3]))?;
+    /// let mut counter = RangeCounter::default();
+    /// assert!(counter.add_batch(&batch) >= 3 * 8);
+    /// // A slice shares the memory that was counted.
+    /// assert_eq!(counter.add_batch(&batch.slice(1, 2)), 0);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn add_batch(&mut self, batch: &RecordBatch) -> usize {
         batch.columns().iter().map(|column| self.add_array(column.as_ref())).sum()
     }
 
     /// Adds every buffer of `array`, children included, and returns the bytes that were new.
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use prejoin::RangeCounter;
+    ///
+    /// let column = Int64Array::from(vec![1, 2, 3]);
+    /// let mut counter = RangeCounter::default();
+    /// assert!(counter.add_array(&column) >= 3 * 8);
+    /// assert_eq!(counter.add_array(&column.slice(0, 1)), 0);
+    /// ```
     pub fn add_array(&mut self, array: &dyn Array) -> usize {
         self.add_data(&array.to_data())
     }
@@ -46,6 +77,14 @@ impl RangeCounter {
     }
 
     /// Adds one address range and returns the bytes that were new.
+    ///
+    /// ```
+    /// use prejoin::RangeCounter;
+    ///
+    /// let mut counter = RangeCounter::default();
+    /// assert_eq!(counter.add_range(100..200), 100);
+    /// assert_eq!(counter.add_range(150..250), 50);
+    /// ```
     pub fn add_range(&mut self, range: Range<usize>) -> usize {
         let Range { mut start, mut end } = range;
         if start >= end {

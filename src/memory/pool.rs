@@ -39,21 +39,55 @@ pub struct MemoryPool {
 
 impl MemoryPool {
     /// A pool that grants at most `limit` bytes at a time.
+    ///
+    /// ```
+    /// use prejoin::{MemoryPool, Pool};
+    ///
+    /// let pool = MemoryPool::new(1024);
+    /// assert!(pool.try_grow("rows", 1024).is_ok());
+    /// assert!(pool.try_grow("rows", 1).is_err());
+    /// ```
     pub fn new(limit: usize) -> Self {
         Self { limit: Some(limit), ..Self::unlimited() }
     }
 
     /// A pool that only counts.
+    ///
+    /// ```
+    /// use prejoin::{MemoryPool, Pool};
+    ///
+    /// let pool = MemoryPool::unlimited();
+    /// pool.try_grow("rows", 1 << 40)?;
+    /// assert_eq!(pool.reserved(), 1 << 40);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn unlimited() -> Self {
         Self { limit: None, reserved: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
     }
 
     /// The limit in bytes, `None` where there is none.
+    ///
+    /// ```
+    /// use prejoin::MemoryPool;
+    ///
+    /// assert_eq!(MemoryPool::new(1024).limit(), Some(1024));
+    /// assert_eq!(MemoryPool::unlimited().limit(), None);
+    /// ```
     pub fn limit(&self) -> Option<usize> {
         self.limit
     }
 
     /// The largest number of bytes that were granted at one time.
+    ///
+    /// ```
+    /// use prejoin::{MemoryPool, Pool};
+    ///
+    /// let pool = MemoryPool::new(1024);
+    /// pool.try_grow("rows", 1000)?;
+    /// pool.shrink(900);
+    /// assert_eq!((pool.reserved(), pool.peak()), (100, 1000));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn peak(&self) -> usize {
         self.peak.load(Ordering::Relaxed)
     }

@@ -18,21 +18,67 @@ pub struct Reservation {
 
 impl Reservation {
     /// An empty reservation; `consumer` is named when the pool refuses.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let mut reservation = Reservation::new(&pool, "rows");
+    /// reservation.try_grow(1000)?;
+    /// assert_eq!(pool.reserved(), 1000);
+    /// drop(reservation);
+    /// assert_eq!(pool.reserved(), 0);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(pool: &Arc<dyn Pool>, consumer: &'static str) -> Self {
         Self { pool: Arc::clone(pool), consumer, size: 0 }
     }
 
     /// Bytes held.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let mut reservation = Reservation::new(&pool, "rows");
+    /// reservation.try_grow(1000)?;
+    /// assert_eq!(reservation.size(), 1000);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// The pool that grants the bytes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let rows = Reservation::new(&pool, "rows");
+    /// let index = Reservation::new(rows.pool(), "index");
+    /// assert!(Arc::ptr_eq(index.pool(), &pool));
+    /// ```
     pub fn pool(&self) -> &Arc<dyn Pool> {
         &self.pool
     }
 
     /// Holds `bytes` more, or changes nothing.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let mut reservation = Reservation::new(&pool, "rows");
+    /// reservation.try_grow(1000)?;
+    /// assert!(reservation.try_grow(100).is_err());
+    /// assert_eq!(reservation.size(), 1000);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// What the pool refuses with: [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted).
@@ -45,6 +91,18 @@ impl Reservation {
     }
 
     /// Holds exactly `bytes`, or changes nothing where more are refused.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let mut reservation = Reservation::new(&pool, "rows");
+    /// reservation.try_resize(1000)?;
+    /// reservation.try_resize(100)?;
+    /// assert_eq!(pool.reserved(), 100);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`try_grow`](Self::try_grow).
@@ -59,6 +117,18 @@ impl Reservation {
     }
 
     /// Gives back `bytes`, at most all.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use prejoin::{MemoryPool, Pool, Reservation};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+    /// let mut reservation = Reservation::new(&pool, "rows");
+    /// reservation.try_grow(1000)?;
+    /// reservation.shrink(900);
+    /// assert_eq!((reservation.size(), pool.reserved()), (100, 100));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn shrink(&mut self, bytes: usize) {
         let bytes = bytes.min(self.size);
         if bytes > 0 {

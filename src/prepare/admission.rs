@@ -15,6 +15,20 @@ use crate::memory::Reservation;
 /// `input` is the charge of the rows that were copied and are gone now, `copy` what was admitted for the copy,
 /// `retained` what the copy holds; all are bytes.
 ///
+/// ```
+/// # use std::sync::Arc;
+/// use prejoin::admission::settle_copy;
+/// use prejoin::{MemoryPool, Pool, Reservation};
+///
+/// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1024));
+/// let mut reservation = Reservation::new(&pool, "rows");
+/// // 300 bytes of input, and a copy that was admitted with 400 and took 350.
+/// reservation.try_grow(300 + 400)?;
+/// settle_copy(&mut reservation, 300, 400, 350)?;
+/// assert_eq!(reservation.size(), 350);
+/// # Ok::<(), prejoin::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::Internal`](crate::Error::Internal) where more is retained than `input + copy`,
 /// [`Error::Overflow`](crate::Error::Overflow) where that sum overflows; the reservation

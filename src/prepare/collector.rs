@@ -85,6 +85,19 @@ struct Held {
 
 impl Collector {
     /// A collector for builds of `spec`. Nothing is charged yet.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, MemoryPool, NullEquality, Pool, PrepareOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::NullEqualsNull)?;
+    /// let collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// assert_eq!((pool.reserved(), collector.finish()?.num_rows()), (0, 0));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(spec: BuildSpec, pool: &Arc<dyn Pool>, options: PrepareOptions, cancel: Cancel) -> Self {
         let held = Held {
             batches: Vec::new(),
@@ -99,6 +112,21 @@ impl Collector {
 
     /// Drops all rows of a key but one, before they are counted. Where a key repeats, rows and copy are held together for
     /// a moment, and the index is made twice.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, Keep, NullEquality, PrepareOptions, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]), ("age", Int32, [30, 40, 41]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// let pool = RunOptions::default().pool;
+    /// let collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// let mut collector = collector.with_keep(Keep::Last);
+    /// collector.push(users)?;
+    /// let kept = record_batch!(("id", Int64, [1, 2]), ("age", Int32, [30, 41]))?;
+    /// assert_eq!(*collector.finish()?.rows()?, kept);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn with_keep(mut self, keep: Keep) -> Self {
         self.keep = keep;
@@ -108,6 +136,20 @@ impl Collector {
     /// Takes one batch whose buffers are Rust allocations, each charged with its capacity.
     ///
     /// Names and types must be those of the build's schema; nullability and metadata may differ.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, MemoryPool, NullEquality, Pool, PrepareOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// collector.push(users)?;
+    /// assert!(pool.reserved() >= 2 * 8);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] for other columns, [`Error::Overflow`] for more than 2^32-2 rows in all,
@@ -122,6 +164,22 @@ impl Collector {
     /// Known extents are charged whole. `None` says that they are unknown: the ranges that the buffers show are
     /// charged, and a build of this batch alone is a copy of it. Pass it for a small slice of a large allocation
     /// too, and for every batch but the first: a build of several batches is a copy in any case.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, MemoryPool, NullEquality, Pool, PrepareOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// // The buffer of the column lies in an allocation of 4,096 bytes.
+    /// let start = users.column(0).to_data().buffers()[0].as_ptr() as usize;
+    /// collector.push_foreign(users, Some(vec![start..start + 4096]))?;
+    /// assert!(pool.reserved() >= 4096);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -142,6 +200,22 @@ impl Collector {
     /// A single batch is kept as it came, with the same buffers, unless it is foreign with unknown extents or shows
     /// under half of an allocation of more than 64 KiB: then it is copied. Several batches are concatenated column by
     /// column.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, Cancel, Collector, MemoryPool, NullEquality, Pool, PrepareOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// let mut collector = Collector::new(spec, &pool, PrepareOptions::default(), Cancel::default());
+    /// collector.push(users.clone())?;
+    /// collector.push(users)?;
+    /// let build = collector.finish()?;
+    /// assert_eq!((build.num_rows(), pool.reserved()), (4, build.reserved_bytes()));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ResourcesExhausted`] from the pool, [`Error::Cancelled`], [`Error::Overflow`] for byte columns that

@@ -4,9 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, make_array};
-#[cfg(feature = "python")]
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -17,13 +15,37 @@ use crate::columns::copy_size::{SMALL_ALLOCATION, sliced_size};
 use crate::columns::{any_part, concat};
 use crate::error::{Result, internal_err};
 
-/// `batch`, whose buffers belong to `build`, with each buffer holding a lease: as long as one of them lives, so do the
-/// build and its charge. Dictionary values that are small are copied instead, so that they keep no build.
-#[cfg(feature = "python")]
-pub(crate) fn lease_batch(build: &Arc<PreparedBuild>, batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns = batch.columns().iter().map(|column| lease_array(build, column.as_ref())).collect::<Result<_>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options)?)
+impl PreparedBuild {
+    /// The columns at `columns` of the build rows, in build order, for a caller that may outlive its handle on the build: they
+    /// share the build's memory, and keep the build and its charge alive. Dictionary values that are small are copied.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MemoryPool, Pool, RunOptions};
+    ///
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let options = RunOptions { pool: Arc::clone(&pool), ..RunOptions::default() };
+    /// let build = prejoin::prepare(users, &["id"], &options)?;
+    /// let names = build.shared_rows(&[1])?;
+    /// drop(build);
+    /// assert!(pool.reserved() > 0);
+    /// drop(names);
+    /// assert_eq!(pool.reserved(), 0);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Arrow`](crate::Error::Arrow) for a column that does not exist, [`Error::Damaged`](crate::Error::Damaged) for
+    /// columns of an unverified file that are not valid.
+    pub fn shared_rows(self: &Arc<Self>, columns: &[usize]) -> Result<RecordBatch> {
+        let schema = Arc::new(self.rows_schema().project(columns)?);
+        let column = |&column: &usize| lease_array(self, self.column(column)?.as_ref());
+        let columns = columns.iter().map(column).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows()));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
 }
 
 /// Column `column` of the build for copying rows from: under a lease where copies share buffers with it.

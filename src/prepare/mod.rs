@@ -18,8 +18,6 @@ pub use collector::Collector;
 pub(crate) use collector::Origin;
 pub(crate) use fingerprint::Fingerprint;
 pub use keep::Keep;
-#[cfg(feature = "python")]
-pub(crate) use lease::lease_batch;
 pub(crate) use lease::{LeasedColumns, lease_column};
 pub use membership::Membership;
 pub use options::PrepareOptions;

@@ -127,52 +127,152 @@ impl PreparedBuild {
     }
 
     /// What the build was prepared for: schema, key columns, null equality.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// assert_eq!(*prejoin::prepare(users, &["id"], &RunOptions::default())?.spec(), spec);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn spec(&self) -> &BuildSpec {
         &self.spec
     }
 
     /// Schema of the build.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(*build.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         self.spec.schema()
     }
 
     /// Positions of the key columns, in key order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada", "bob"]), ("id", Int64, [1, 2]))?;
+    /// assert_eq!(prejoin::prepare(users, &["id"], &RunOptions::default())?.keys(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn keys(&self) -> &[usize] {
         self.spec.keys()
     }
 
     /// Null equality of each key.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{NullEquality, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.null_equality(), [NullEquality::NullEqualsNothing]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn null_equality(&self) -> &[NullEquality] {
         self.spec.null_equality()
     }
 
     /// Number of build rows, duplicates and null keys included.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(1), Some(2), Some(2), None]))?;
+    /// assert_eq!(prejoin::prepare(users, &["id"], &RunOptions::default())?.num_rows(), 4);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn num_rows(&self) -> usize {
         self.num_rows
     }
 
     /// Number of distinct keys that a probe can match.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(1), Some(2), Some(2), None]))?;
+    /// assert_eq!(prejoin::prepare(users, &["id"], &RunOptions::default())?.num_keys(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn num_keys(&self) -> usize {
         self.index.num_keys()
     }
 
     /// True where no key that a probe can match is in two rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(1), Some(2), None, None]))?;
+    /// assert!(prejoin::prepare(users, &["id"], &RunOptions::default())?.is_unique());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn is_unique(&self) -> bool {
         self.groups.is_unique()
     }
 
     /// Which index structure was made.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{IndexKind, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.index_kind(), IndexKind::Dense);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn index_kind(&self) -> IndexKind {
         self.index.kind()
     }
 
     /// Bytes charged to the pool for as long as the build lives. A mapped file is charged once per pool and process, so
     /// builds of one file share a charge.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MemoryPool, Pool, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let options = RunOptions { pool: Arc::clone(&pool), ..RunOptions::default() };
+    /// let build = prejoin::prepare(users, &["id"], &options)?;
+    /// assert_eq!(pool.reserved(), build.reserved_bytes());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn reserved_bytes(&self) -> usize {
         self.backing.reserved_bytes()
     }
 
     /// Bytes by part.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let memory = build.memory();
+    /// assert_eq!(memory.rows + memory.index + memory.groups, build.reserved_bytes());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn memory(&self) -> BuildMemory {
         let (index, groups) = (self.index.memory_size(), self.groups.memory_size());
         match self.backing.file() {
@@ -188,6 +288,20 @@ impl PreparedBuild {
     }
 
     /// The file that the build lies in, as an absolute path; `None` for a build in memory or a shared one.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{OpenOptions, PreparedBuild, RunOptions, SaveOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.path(), None);
+    /// let path = std::env::temp_dir().join(format!("prejoin-path-{}", std::process::id()));
+    /// build.save(&path, &SaveOptions::default())?;
+    /// assert_eq!(PreparedBuild::open(&path, &OpenOptions::default())?.path(), Some(path.as_path()));
+    /// # std::fs::remove_file(path).unwrap();
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn path(&self) -> Option<&Path> {
         self.backing.file()?.path
     }
@@ -238,6 +352,15 @@ impl PreparedBuild {
     }
 
     /// True where some row holds a null in a key column.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [Some(1), None]))?;
+    /// assert!(prejoin::prepare(users, &["id"], &RunOptions::default())?.has_null_key());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn has_null_key(&self) -> bool {
         *self.has_null_key.get_or_init(|| {
             let keys = self.keys().iter().filter_map(|&key| self.columns[key].get().ok());
@@ -251,6 +374,18 @@ impl PreparedBuild {
     ///
     /// It is computed once, in one pass over all values. The header of a file holds it.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BatchStream, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 3]))?;
+    /// let whole = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// let pieces = BatchStream::from_batches(users.schema(), vec![users.slice(1, 2), users.slice(0, 1)]);
+    /// let pieces = prejoin::prepare(pieces, &["id"], &RunOptions::default())?;
+    /// assert_eq!(whole.fingerprint()?, pieces.fingerprint()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Damaged`] for rows of an unverified file that are not valid.
     pub fn fingerprint(&self) -> Result<u128> {
@@ -258,6 +393,16 @@ impl PreparedBuild {
     }
 
     /// [`fingerprint`](Self::fingerprint) that looks at `cancel` while it is computed.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 3]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.fingerprint_with(&Cancel::new())?, build.fingerprint()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`fingerprint`](Self::fingerprint), and [`Error::Cancelled`].
@@ -283,11 +428,38 @@ impl PreparedBuild {
 
     /// Schema of the rows: a column that holds nulls is nullable here, even where the build's schema says that it is not.
     /// Batches may differ from the schema in nullability.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use arrow_array::{Int64Array, RecordBatch};
+    /// use arrow_schema::{DataType, Field, Schema};
+    /// use prejoin::{BatchStream, RunOptions};
+    ///
+    /// // The stream declares that there are no nulls, and a batch holds one.
+    /// let declared = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false)]));
+    /// let nulls = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, true)]));
+    /// let batch = RecordBatch::try_new(nulls, vec![Arc::new(Int64Array::from(vec![Some(1), None]))])?;
+    /// let users = BatchStream::from_batches(declared, vec![batch]);
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(!build.schema().field(0).is_nullable());
+    /// assert!(build.rows_schema().field(0).is_nullable());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn rows_schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// The build rows in build order, with [`rows_schema`](Self::rows_schema).
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(*build.rows()?, users);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Damaged`] for rows of an unverified file that are not valid.
@@ -303,6 +475,16 @@ impl PreparedBuild {
 
     /// LazyColumn `column` of the rows. Of an unverified file it is the only one that is checked.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(build.column(1)?, users.column(1));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`rows`](Self::rows).
     pub fn column(&self, column: usize) -> Result<&ArrayRef> {
@@ -311,6 +493,16 @@ impl PreparedBuild {
 
     /// The key columns, in key order.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada", "bob"]), ("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id", "name"], &RunOptions::default())?;
+    /// assert_eq!(build.key_columns()?, [users.column(1).clone(), users.column(0).clone()]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`rows`](Self::rows).
     pub fn key_columns(&self) -> Result<Vec<ArrayRef>> {
@@ -318,21 +510,66 @@ impl PreparedBuild {
     }
 
     /// The index of the distinct keys.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Hits, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [5, 7]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// let mut hits = Hits::default();
+    /// build.index().probe(users.columns(), 0, 2, &mut hits)?;
+    /// assert_eq!(hits.rows, [0, 1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn index(&self) -> &KeyIndex {
         &self.index
     }
 
     /// The build rows of each group of the index.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Hits, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [5, 7, 5]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// let mut hits = Hits::default();
+    /// build.index().probe(users.columns(), 0, 1, &mut hits)?;
+    /// assert_eq!(build.groups().group_len(hits.groups[0]), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn groups(&self) -> &KeyRows {
         &self.groups
     }
 
     /// Least and greatest value of each key, in key order; `None` where a key has no value or its type no order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::RunOptions;
+    ///
+    /// let users = record_batch!(("id", Int64, [5, 7]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id", "name"], &RunOptions::default())?;
+    /// assert_eq!(build.bounds()[0].as_ref().unwrap().max(), &users.column(0).slice(1, 1));
+    /// assert!(build.bounds()[1].is_none());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn bounds(&self) -> &[Option<Bounds>] {
         &self.bounds
     }
 
     /// How a filter finds out which keys there are.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Membership, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(matches!(build.membership(), Membership::InList(list) if list.len() == 2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn membership(&self) -> &Membership {
         &self.membership
     }

@@ -17,6 +17,13 @@ pub enum NullEquality {
 
 impl NullEquality {
     /// True where null matches null.
+    ///
+    /// ```
+    /// use prejoin::NullEquality;
+    ///
+    /// assert!(NullEquality::NullEqualsNull.nulls_equal());
+    /// assert!(!NullEquality::default().nulls_equal());
+    /// ```
     pub fn nulls_equal(self) -> bool {
         self == NullEquality::NullEqualsNull
     }
@@ -32,6 +39,16 @@ pub struct BuildSpec {
 
 impl BuildSpec {
     /// Checks that `keys` (column positions) exist and have an equality. Other columns may be of any type.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada"]), ("id", Int64, [1]))?;
+    /// let spec = BuildSpec::try_new(users.schema(), vec![1], vec![NullEquality::NullEqualsNull])?;
+    /// assert_eq!(spec.keys(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for an empty key list, a position out of range, a number of `null_equality`
@@ -63,6 +80,16 @@ impl BuildSpec {
 
     /// Like [`try_new`](Self::try_new) with key columns by name and one null equality for all.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada"]), ("id", Int64, [1]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id", "name"], NullEquality::default())?;
+    /// assert_eq!(spec.keys(), [1, 0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`try_new`](Self::try_new), and [`Error::Plan`](crate::Error::Plan) for a name that no column or more than one has.
     pub fn by_name<S: AsRef<str>>(schema: SchemaRef, keys: &[S], null_equality: NullEquality) -> Result<Self> {
@@ -72,6 +99,17 @@ impl BuildSpec {
     }
 
     /// Like [`try_new`](Self::try_new) with key columns by name.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada"]), ("id", Int64, [1]))?;
+    /// let nulls = vec![NullEquality::NullEqualsNothing, NullEquality::NullEqualsNull];
+    /// let spec = BuildSpec::by_name_each(users.schema(), &["id", "name"], nulls.clone())?;
+    /// assert_eq!(spec.null_equality(), nulls);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`by_name`](Self::by_name).
@@ -85,16 +123,45 @@ impl BuildSpec {
     }
 
     /// Schema of the build.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("id", Int64, [1]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// assert_eq!(*spec.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Positions of the key columns, in key order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("name", Utf8, ["ada"]), ("id", Int64, [1]))?;
+    /// assert_eq!(BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?.keys(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn keys(&self) -> &[usize] {
         &self.keys
     }
 
     /// Null equality of each key.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("id", Int64, [1]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::NullEqualsNull)?;
+    /// assert_eq!(spec.null_equality(), [NullEquality::NullEqualsNull]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn null_equality(&self) -> &[NullEquality] {
         &self.null_equality
     }

@@ -22,6 +22,18 @@ impl PreparedBuild {
     ///
     /// Where a key column is named `count`, the numbers are in `count_`, with as many underscores as it takes.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [5, 7, 7, 5, 7, 9]))?;
+    /// let options = RunOptions::default();
+    /// let build = prejoin::prepare(users, &["id"], &options)?;
+    /// let repeated = build.repeated_keys(None, &options.pool, &Cancel::default())?;
+    /// assert_eq!(repeated.columns(), record_batch!(("id", Int64, [7, 5]), ("count", UInt32, [3, 2]))?.columns());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if `pool` refuses.
     pub fn repeated_keys(&self, limit: Option<usize>, pool: &Arc<dyn Pool>, cancel: &Cancel) -> Result<RecordBatch> {

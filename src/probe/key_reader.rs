@@ -164,6 +164,18 @@ impl KeyReader {
 impl Keys {
     /// The keys of `batch`, whose columns are the keys of `build` in key order, whatever they are named.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// // Another width of integers than the build's, and another name.
+    /// assert_eq!(Keys::read(&build, &record_batch!(("user", Int32, [2, 3, 1]))?)?.len(), 3);
+    /// assert!(Keys::read(&build, &record_batch!(("user", Utf8, ["2"]))?).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for another number of columns, types that do not compare with their key, and more
     /// than 2^32-2 rows.
@@ -183,11 +195,31 @@ impl Keys {
     }
 
     /// Number of keys.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert_eq!(Keys::read(&build, &users)?.len(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.rows
     }
 
     /// True where there are none.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users.clone(), &["id"], &RunOptions::default())?;
+    /// assert!(Keys::read(&build, &users.slice(0, 0))?.is_empty());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }

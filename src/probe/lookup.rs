@@ -23,6 +23,18 @@ use crate::prepare::{Keep, PreparedBuild, lease_column};
 impl PreparedBuild {
     /// Whether each key is in the build; without nulls.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let found = build.contains(&keys, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(found.iter().collect::<Vec<_>>(), [Some(true), Some(false)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Cancelled`] or the error of its hook once `cancel` fires; [`Error::Damaged`] where a build that was opened
     /// unverified is damaged.
@@ -33,6 +45,18 @@ impl PreparedBuild {
     }
 
     /// The number of build rows of each key, without nulls. Their sum is the exact size of an inner join.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let counts = build.count_matches(&keys, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(*counts.values(), [2, 0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`contains`](Self::contains).
@@ -45,6 +69,18 @@ impl PreparedBuild {
     }
 
     /// The build row of each key, null where it is absent. `keep` chooses among several.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keep, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let rows = build.rows_of(&keys, Keep::Last, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(rows.iter().collect::<Vec<_>>(), [Some(2), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`]; others as of [`contains`](Self::contains).
@@ -77,6 +113,20 @@ impl PreparedBuild {
     /// Row numbers of the pairs that a join of `keys`, as its probe side, with this build gives in the same order: (probe
     /// rows, build rows), null where a row has no partner. `pool` pays for working memory of [`JoinType::BuildOuter`] and
     /// [`JoinType::FullOuter`].
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, JoinType, Keys, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2, 2]))?;
+    /// let options = RunOptions::default();
+    /// let build = prejoin::prepare(users, &["id"], &options)?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let (probe, rows) = build.probe_indices(keys, JoinType::ProbeOuter, &options.pool, &Cancel::default())?;
+    /// assert_eq!(probe.iter().collect::<Vec<_>>(), [Some(0), Some(0), Some(1)]);
+    /// assert_eq!(rows.iter().collect::<Vec<_>>(), [Some(1), Some(2), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] for a join type that does not give pairs, [`Error::ResourcesExhausted`] if `pool` refuses or the allocator
@@ -160,6 +210,16 @@ pub struct Lookup {
 impl Lookup {
     /// Rows of `columns`, positions in `build`; all of them nullable, since a key may be absent.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(Lookup::try_new(build, &[1])?.schema().field(0).name(), "name");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`] for positions out of range, and columns of a type that cannot hold nulls.
     pub fn try_new(build: Arc<PreparedBuild>, columns: &[usize]) -> Result<Self> {
@@ -175,16 +235,49 @@ impl Lookup {
     }
 
     /// The build that is looked up in.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(Arc::ptr_eq(Lookup::try_new(Arc::clone(&build), &[1])?.build(), &build));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn build(&self) -> &Arc<PreparedBuild> {
         &self.build
     }
 
     /// Schema of what [`rows`](Self::rows) gives.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert!(Lookup::try_new(build, &[1])?.schema().field(0).is_nullable());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// One row per key, in order: the build row, or nulls where the key is absent. `keep` chooses among several rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Hits, Keep, Keys, Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let rows = Lookup::try_new(build, &[1])?.rows(&keys, Keep::All, &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("name", Utf8, [Some("bob"), None]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`] if keys repeat and `keep` is [`Keep::All`], [`Error::Execution`] if a column outgrows its offsets.
@@ -194,6 +287,22 @@ impl Lookup {
 
     /// [`rows`](Self::rows) with a default where the key is absent: for each column an array of one value of its type, or
     /// `None` for null. No `defaults` are nulls for all.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use arrow_array::{ArrayRef, StringArray};
+    /// use prejoin::{Cancel, Hits, Keep, Keys, Lookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let keys = Keys::read(&build, &record_batch!(("id", Int64, [2, 3]))?)?;
+    /// let default: ArrayRef = Arc::new(StringArray::from(vec!["nobody"]));
+    /// let (lookup, mut hits) = (Lookup::try_new(build, &[1])?, Hits::default());
+    /// let rows = lookup.rows_or(&keys, Keep::All, &[Some(default)], &mut hits, &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("name", Utf8, ["bob", "nobody"]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`rows`](Self::rows), and [`Error::Plan`] for defaults that are not one value of the type for each column.

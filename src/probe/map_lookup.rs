@@ -30,6 +30,18 @@ impl MapLookup {
     ///
     /// `seed` is the one that an engine hashes the columns with where it plans by hash; 0 where there is none.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let lookup = MapLookup::new(Arc::clone(&build), vec![0], "users", 0)?;
+    /// assert_eq!(lookup, MapLookup::new(build, vec![0], "users", 0)?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a number of columns other than one per key.
     pub fn new(
@@ -45,26 +57,78 @@ impl MapLookup {
     }
 
     /// The build that is looked up in.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(MapLookup::new(build, vec![0], "users", 0)?.build().num_keys(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn build(&self) -> &Arc<PreparedBuild> {
         &self.build
     }
 
     /// Positions of the tested columns, in key order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(MapLookup::new(build, vec![3], "users", 0)?.columns(), [3]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
     /// What it was made for.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(MapLookup::new(build, vec![0], "users", 0)?.description(), "users");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn description(&self) -> &str {
         &self.description
     }
 
     /// The seed given when it was made.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// assert_eq!(MapLookup::new(build, vec![0], "users", 42)?.seed(), 42);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// True for each row whose key the build holds; without nulls.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{MapLookup, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let events = record_batch!(("at", Int32, [10, 20]), ("user", Int64, [2, 3]))?;
+    /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
+    /// let passed = MapLookup::new(build, vec![1], "users", 0)?.evaluate(&events)?;
+    /// assert_eq!(passed.iter().collect::<Vec<_>>(), [Some(true), Some(false)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the batch has no such columns, or columns that do not compare with its keys.

@@ -8,7 +8,7 @@ mod lookup;
 mod map_lookup;
 mod metrics;
 mod output_batch;
-mod pieces;
+pub(crate) mod pieces;
 mod plan;
 mod probe_loop;
 mod residual;
@@ -21,8 +21,6 @@ pub use map_lookup::MapLookup;
 pub(crate) use map_lookup::Mask;
 pub use metrics::Metrics;
 pub(crate) use metrics::{JoinMetrics, Timer, add};
-#[cfg(feature = "python")]
-pub(crate) use pieces::few_batches;
 pub(crate) use plan::ProbePlan;
 pub(crate) use probe_loop::ProbeLoop;
 pub use star::{StarPlan, StarProbe, StarRows};

@@ -1,4 +1,4 @@
-//! Pieces of an output put together: into one batch, or as few as fit.
+//! Pieces of an output put together into one batch.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, FieldRef, SchemaRef};
@@ -51,36 +51,8 @@ pub(super) fn drain(
     }
 }
 
-/// The pieces of an output in as few batches as they fit: one, unless a column outgrows it.
-#[cfg(feature = "python")]
-pub(crate) fn few_batches(
-    schema: &SchemaRef,
-    mut pieces: Vec<RecordBatch>,
-    cancel: &Cancel,
-) -> Result<Vec<RecordBatch>> {
-    pieces.retain(|piece| piece.num_rows() > 0);
-    let mut batches = Vec::new();
-    let mut rest = pieces.as_slice();
-    while let Some(first) = rest.first() {
-        // All of them as a rule; where they do not fit, bisection finds how many do.
-        let (mut fit, mut over, mut batch) = (1, rest.len() + 1, first.clone());
-        let mut tried = rest.len();
-        while over - fit > 1 {
-            match one_batch(schema, &rest[..tried], cancel) {
-                Ok(larger) => (fit, batch) = (tried, larger),
-                Err(Error::Overflow(_)) => over = tried,
-                Err(other) => return Err(other),
-            }
-            tried = fit.midpoint(over);
-        }
-        batches.push(batch);
-        rest = &rest[fit..];
-    }
-    Ok(batches)
-}
-
 /// The pieces of an output as one batch.
-pub(super) fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch], cancel: &Cancel) -> Result<RecordBatch> {
+pub(crate) fn one_batch(schema: &SchemaRef, pieces: &[RecordBatch], cancel: &Cancel) -> Result<RecordBatch> {
     let rows = pieces.iter().map(RecordBatch::num_rows).sum();
     check_batch_size(schema, rows)?;
     let column = |i: usize| -> Result<ArrayRef> {

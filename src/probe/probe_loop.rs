@@ -82,7 +82,6 @@ impl ProbeLoop {
     }
 
     /// About how many rows the next [`next_output`](Self::next_output) works on.
-    #[cfg(feature = "python")]
     pub(crate) fn pending_rows(&self) -> usize {
         self.input.as_ref().map_or(0, |input| input.batch.num_rows()).max(self.rest.as_ref().map_or(0, RowBits::len))
     }

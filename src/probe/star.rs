@@ -70,11 +70,38 @@ pub struct StarRows(Vec<[AtomicU64; 2]>);
 
 impl StarRows {
     /// Nothing counted yet for the legs of `star`.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarRows};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &RunOptions::default())?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(StarRows::new(&star).get(), [[0, 0]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(star: &StarJoin) -> Arc<Self> {
         Arc::new(Self(star.legs().iter().map(|_| Default::default()).collect()))
     }
 
     /// Rows in and rows out of each leg, in all runs so far.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// plan.run_once(events, Cancel::default())?;
+    /// // Three rows reached the leg, two came out.
+    /// assert_eq!(plan.rows().get(), [[3, 2]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn get(&self) -> Vec<[u64; 2]> {
         self.0.iter().map(|leg| leg.each_ref().map(|counter| counter.load(Ordering::Relaxed))).collect()
     }
@@ -98,6 +125,20 @@ enum Source {
 
 impl StarPlan {
     /// Plans `star` over a probe side of schema `probe`. `pool` pays for the keys that `validate` remembers.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("user", Int64, [2]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert!(StarPlan::try_new(&star, &users.schema(), &options.pool).is_ok());
+    /// // The probe side has no column with the name of the key.
+    /// assert!(StarPlan::try_new(&star, &events.schema(), &options.pool).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) as of [`StarJoin::schema`].
@@ -156,16 +197,61 @@ impl StarPlan {
     }
 
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(*StarPlan::try_new(&star, &events.schema(), &options.pool)?.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Positions of the probe columns that are read, ascending.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// assert_eq!(StarPlan::try_new(&star, &events.schema(), &options.pool)?.columns(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn columns(&self) -> &[usize] {
         &self.columns
     }
 
     /// The same plan, which counts rows in `rows` of the same star.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan, StarRows};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let rows = StarRows::new(&star);
+    /// for _plan in 0..2 {
+    ///     let plan = StarPlan::try_new(&star, &events.schema(), &options.pool)?.counted_in(&rows);
+    ///     Arc::new(plan).run_once(events.clone(), Cancel::default())?;
+    /// }
+    /// assert_eq!(rows.get(), [[4, 2]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn counted_in(mut self, rows: &Arc<StarRows>) -> Self {
         self.rows = Arc::clone(rows);
@@ -173,6 +259,18 @@ impl StarPlan {
     }
 
     /// Rows in and out of each leg.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// assert_eq!(StarPlan::try_new(&star, &users.schema(), &options.pool)?.rows().get(), [[0, 0]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn rows(&self) -> &Arc<StarRows> {
         &self.rows
     }
@@ -183,6 +281,24 @@ impl StarPlan {
     }
 
     /// Opens a run: one probe side of any number of batches. Output batches have at most `batch_size` rows.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 1, 2]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let mut probe = plan.open(2, Cancel::default())?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 2);
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// assert!(probe.next_output()?.is_none());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if the pool refuses what `validate` remembers.
@@ -206,6 +322,20 @@ impl StarPlan {
     }
 
     /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// assert_eq!(plan.run_once(events, Cancel::default())?, record_batch!(("id", Int64, [2]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`open`](Self::open) and [`StarProbe::next_output`].
@@ -292,11 +422,44 @@ pub struct StarProbe {
 
 impl StarProbe {
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// assert_eq!(*plan.open(8192, Cancel::default())?.schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.plan.schema
     }
 
     /// False once no further probe batch can change what comes out.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, Some(2))?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// assert!(probe.wants_input());
+    /// probe.push(users)?;
+    /// probe.next_output()?;
+    /// // The limit of two rows is reached.
+    /// assert!(!probe.wants_input());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn wants_input(&self) -> bool {
         self.left > 0
     }
@@ -308,6 +471,26 @@ impl StarProbe {
     }
 
     /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// for _batch in 0..2 {
+    ///     probe.push(users.clone())?;
+    ///     while let Some(output) = probe.next_output()? {
+    ///         assert_eq!(output, users);
+    ///     }
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the batch's columns do not fit the probe schema.
@@ -338,6 +521,23 @@ impl StarProbe {
     }
 
     /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// assert!(probe.next_output()?.is_none());
+    /// probe.push(users)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Execution`](crate::Error::Execution) where a condition fails, `validate` refuses a row, or a column outgrows

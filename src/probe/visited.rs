@@ -104,7 +104,6 @@ pub(crate) struct RowBits {
 
 impl RowBits {
     /// Number of build rows.
-    #[cfg(feature = "python")]
     pub(crate) fn len(&self) -> usize {
         self.rows
     }
@@ -173,7 +172,6 @@ impl Marks {
     }
 
     /// Counts all partitions that were not claimed as ended.
-    #[cfg(feature = "python")]
     pub(crate) fn end_unclaimed(&self) {
         let mut progress = lock(&self.progress);
         progress.all_claimed = true;

@@ -13,7 +13,6 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::shutdown::or_sleep;
 use crate::error::Error;
-use crate::file::FileError;
 
 /// The error classes of the package. `PrejoinError` is the base of all others.
 struct Classes {
@@ -111,7 +110,8 @@ pub(crate) fn to_py_err(py: Python<'_>, error: Error) -> PyErr {
 
 /// With its `errno` where the system gave one, from which Python finds the class.
 fn os_error(error: std::io::Error) -> PyErr {
-    let code = error.get_ref().and_then(|inner| inner.downcast_ref::<FileError>()).and_then(|file| file.code);
+    let source = error.get_ref().and_then(|named| named.source()?.downcast_ref::<std::io::Error>());
+    let code = source.and_then(std::io::Error::raw_os_error);
     match code {
         Some(code) if cfg!(unix) => PyOSError::new_err((code, error.to_string())),
         _ => PyErr::from(error),

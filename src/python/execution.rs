@@ -42,6 +42,8 @@ pub(crate) struct Execution {
     /// All partitions of a run that is its own.
     whole: bool,
     stream: Option<JoinStream>,
+    /// Whether the build of the stream's partition is known.
+    started: bool,
     /// Rows that the limit still allows over all partitions.
     left: Option<usize>,
 }
@@ -54,12 +56,21 @@ impl Execution {
             Some(partition) => partition..partition.saturating_add(1),
         };
         let stream = partitions.next().map(|partition| join.execute(partition, &options)).transpose()?;
-        Ok(Self { left: join.spec.limit, join, options, partitions, whole: partition.is_none(), stream })
+        Ok(Self {
+            left: join.spec.limit,
+            join,
+            options,
+            partitions,
+            whole: partition.is_none(),
+            stream,
+            started: false,
+        })
     }
 
     /// Collecting a build takes time, and waits for the partition that collects; finding a prepared one does neither.
     fn start(&mut self, py: Python<'_>) -> Result<()> {
-        let Some(stream) = self.stream.as_mut().filter(|stream| !stream.is_started()) else { return Ok(()) };
+        let Some(stream) = self.stream.as_mut().filter(|_| !self.started) else { return Ok(()) };
+        self.started = true;
         match self.join.prepared_build() {
             Some(_) => stream.start(),
             None => py.detach(|| stream.start()),
@@ -100,6 +111,7 @@ impl LazyBatches for Execution {
             if !stream.pull()? {
                 self.join.spec.limit = self.left;
                 let next = self.partitions.next();
+                self.started = false;
                 self.stream = next.map(|partition| self.join.execute(partition, &self.options)).transpose()?;
             }
         }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{Form, count, join_type, pairs, selection, validate_of};
 use super::attached::Attached;
-use super::classes::hash_join::{DEFAULT_BATCH_SIZE, predicate};
+use super::classes::join_parameters::{DEFAULT_BATCH_SIZE, predicate};
 use super::classes::pool::PyMemoryPool;
 use super::classes::prepared::{PyPreparedBuild, collect};
 use super::classes::source;
@@ -23,8 +23,9 @@ use crate::cancel::Cancel;
 use crate::join::JoinOptions;
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, NullEquality};
-use crate::probe::few_batches;
-use crate::run::{RunOptions, attach_by_name};
+use crate::python::few_batches::few_batches;
+use crate::run::RunOptions;
+use crate::run::join_by_name::attach_by_name;
 
 /// Joins `probe` to `build` and answers in kind.
 ///

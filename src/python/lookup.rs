@@ -24,7 +24,7 @@ use crate::columns::{Positions, names};
 use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
-use crate::prepare::{Keep, PreparedBuild, lease_batch};
+use crate::prepare::{Keep, PreparedBuild};
 use crate::probe::Lookup;
 
 /// What one build keeps between calls, so that a call for one key makes little more than its answer.
@@ -227,7 +227,7 @@ fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> 
         })?;
     }
     let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
-    let rows = lease_batch(build, &build.rows()?.project(&by_pyarrow).map_err(Error::from)?)?;
+    let rows = build.shared_rows(&by_pyarrow)?;
     let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
     let reader = |(column, field): (usize, &Arc<Field>)| {
         let at = by_pyarrow.binary_search(&column).ok();

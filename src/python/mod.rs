@@ -10,6 +10,7 @@ mod attached;
 mod classes;
 mod errors;
 mod execution;
+mod few_batches;
 mod interchange;
 mod join;
 mod lookup;

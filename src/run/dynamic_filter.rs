@@ -82,6 +82,16 @@ struct Tests {
 impl DynamicFilter {
     /// A filter over the columns `keys` of the probe side `schema`, in the order of the join's keys.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::DynamicFilter;
+    ///
+    /// let events = record_batch!(("at", Int32, [10]), ("user", Int64, [2]))?;
+    /// assert_eq!(DynamicFilter::try_new(events.schema(), ["user"])?.keys(), [1]);
+    /// assert!(DynamicFilter::try_new(events.schema(), ["id"]).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a column that does not exist, or no column at all.
     pub fn try_new<K: Into<JoinKey>>(schema: SchemaRef, keys: impl IntoIterator<Item = K>) -> Result<Arc<Self>> {
@@ -94,11 +104,33 @@ impl DynamicFilter {
     }
 
     /// Positions of the tested columns in the probe schema, in key order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::DynamicFilter;
+    ///
+    /// let events = record_batch!(("at", Int32, [10]), ("user", Int64, [2]))?;
+    /// assert_eq!(DynamicFilter::try_new(events.schema(), ["user"])?.keys(), [1]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn keys(&self) -> &[usize] {
         &self.keys
     }
 
     /// True once the build is known, or all of them in Partitioned mode.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{DynamicFilter, HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).dynamic_filter(Some(filter.clone())).build()?;
+    /// assert!(!filter.is_complete());
+    /// let _probe = join.open(0, &RunOptions::default())?;
+    /// assert!(filter.is_complete());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn is_complete(&self) -> bool {
         self.state().complete
     }
@@ -107,6 +139,22 @@ impl DynamicFilter {
     ///
     /// The build is made by the thread that first pulls from the join: another one may wait. A run that fails or is
     /// dropped before its build is known leaves the filter empty.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use std::time::Duration;
+    ///
+    /// use prejoin::{DynamicFilter, HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).dynamic_filter(Some(filter.clone())).build()?;
+    /// assert!(!filter.wait_complete(Some(Duration::ZERO)));
+    /// let scan = std::thread::spawn(move || filter.wait_complete(None));
+    /// let _probe = join.open(0, &RunOptions::default())?;
+    /// assert!(scan.join().unwrap());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn wait_complete(&self, timeout: Option<Duration>) -> bool {
         let waits = |state: &mut FilterState| !state.complete;
         let state = self.state();
@@ -121,6 +169,24 @@ impl DynamicFilter {
 
     /// Calls `callback` once, when the filter is complete: now if it is, else on the thread that completes it. It must not
     /// block nor panic.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// use prejoin::{DynamicFilter, HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).dynamic_filter(Some(filter.clone())).build()?;
+    /// let called = Arc::new(AtomicBool::new(false));
+    /// let flag = Arc::clone(&called);
+    /// filter.on_complete(move || flag.store(true, Ordering::Relaxed));
+    /// let _probe = join.open(0, &RunOptions::default())?;
+    /// assert!(called.load(Ordering::Relaxed));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn on_complete(&self, callback: impl FnOnce() + Send + 'static) {
         let mut state = self.state();
         if !state.complete {
@@ -132,6 +198,20 @@ impl DynamicFilter {
 
     /// The rows of `batch` that can match, one bit per row and no nulls; every row before the filter is complete. Columns
     /// are found by their position in the probe schema.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{DynamicFilter, HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]);
+    /// let join = join.dynamic_filter(Some(Arc::clone(&filter))).build()?;
+    /// let _probe = join.open(0, &RunOptions::default())?;
+    /// assert_eq!(filter.evaluate(&events)?.iter().collect::<Vec<_>>(), [Some(true), Some(false)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the batch has no such columns, or columns of other types.
@@ -146,6 +226,19 @@ impl DynamicFilter {
 
     /// The lookups of which a row must pass one; `None` where every row is kept: before the filter is complete, and for
     /// joins that need every probe row.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{DynamicFilter, HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).dynamic_filter(Some(filter.clone())).build()?;
+    /// assert!(filter.lookups().is_none());
+    /// let _probe = join.open(0, &RunOptions::default())?;
+    /// assert_eq!(filter.lookups().unwrap()[0].build().num_keys(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn lookups(&self) -> Option<Vec<MapLookup>> {
         Some(self.tests().filter(|tests| !tests.keeps_all)?.lookups.clone())
     }

@@ -84,26 +84,81 @@ impl HashJoin {
     }
 
     /// The build source; a placeholder of the same schema where a prepared build is attached.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// assert_eq!(join.build_source().num_rows(), Some(2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn build_source(&self) -> &Source {
         &self.build
     }
 
     /// The probe source.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// assert_eq!(*join.probe_source().schema(), events.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn probe_source(&self) -> &Source {
         &self.probe
     }
 
     /// The prepared build that is attached.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
+    /// assert!(join.prepared_build().is_none());
+    /// let join = join.with_prepared_build(prejoin::prepare(users, &["id"], &RunOptions::default())?)?;
+    /// assert_eq!(join.prepared_build().unwrap().num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn prepared_build(&self) -> Option<&Arc<PreparedBuild>> {
         self.attached.as_ref()
     }
 
     /// The filter that learns of this join's build.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{DynamicFilter, HashJoin};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let filter = DynamicFilter::try_new(events.schema(), ["id"])?;
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).dynamic_filter(Some(filter)).build()?;
+    /// assert_eq!(join.dynamic_filter().unwrap().keys(), [0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn dynamic_filter(&self) -> Option<&Arc<DynamicFilter>> {
         self.dynamic_filter.as_ref()
     }
 
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("user", Int64, [2, 3]))?;
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?;
+    /// let schema = join.schema()?;
+    /// assert_eq!(schema.fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["id", "name", "user"]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join is not valid.
@@ -112,11 +167,33 @@ impl HashJoin {
     }
 
     /// Number of partitions that [`execute`](Self::execute) takes.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, Source};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let probe = Source::from_batches(events.schema(), vec![vec![events.clone()], vec![events]]);
+    /// assert_eq!(HashJoin::builder(users, probe).on([("id", "id")]).build()?.partitions(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn partitions(&self) -> usize {
         self.probe.partitions()
     }
 
     /// What this join's run did so far.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// join.run_once(events, &RunOptions::default())?;
+    /// let metrics = join.metrics();
+    /// assert_eq!((metrics.build_input_rows, metrics.input_rows, metrics.output_rows), (2, 3, 2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn metrics(&self) -> Metrics {
         self.run.metrics().snapshot()
     }
@@ -151,6 +228,18 @@ impl HashJoin {
     /// The output is estimated as if every probe row met as many build rows as a build key has on average, and a predicate
     /// kept every pair, so it is a figure of the upper end. Without a known probe side it is that of as many probe rows as
     /// there are build rows. An inexact estimate is never 0.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Estimate, HashJoin};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// let statistics = join.statistics();
+    /// assert_eq!((statistics.build_rows, statistics.probe_rows), (Estimate::Exact(2), Estimate::Exact(3)));
+    /// assert_eq!(statistics.output_rows, Estimate::Inexact(3));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn statistics(&self) -> Statistics {
         statistics(&self.spec, self.sides())
     }
@@ -162,6 +251,18 @@ impl HashJoin {
     /// anew with each probe row, so the build source's order adds nothing: (probe key, build column) is an order where the
     /// build column equals the key. What a source declared goes with it when a prepared build replaces it.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, Source};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1]))?, record_batch!(("at", Int32, [3]), ("user", Int64, [1]))?);
+    /// let join = HashJoin::builder(users, Source::from(events).with_ordering(vec![0])).on([("id", "user")]).build()?;
+    /// let properties = join.properties()?;
+    /// assert_eq!(properties.ordering, [1]);
+    /// assert_eq!(properties.equal_columns, [[0, 2]]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join is not valid, or a source declares columns that it does not have.
     pub fn properties(&self) -> Result<Properties> {
@@ -171,6 +272,16 @@ impl HashJoin {
 
     /// The join as bytes: everything that describes it, and of its sources the schemas and what they declare. A dynamic
     /// filter belongs to a run and is left out.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).limit(Some(7)).build()?;
+    /// assert_eq!(HashJoin::from_bytes(&join.to_bytes()?)?.spec.limit, Some(7));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotSupported`](crate::Error::NotSupported) if a prepared build is attached, or a schema is one that Arrow IPC
@@ -188,6 +299,18 @@ impl HashJoin {
 
     /// The join that [`to_bytes`](Self::to_bytes) wrote. Its sources have schemas only: replace them by others that open
     /// rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let bytes = HashJoin::builder(users.clone(), events.clone()).on([("id", "id")]).build()?.to_bytes()?;
+    /// let join = HashJoin::from_bytes(&bytes)?.to_builder().build_source(users).build()?;
+    /// assert_eq!(join.run_once(events, &RunOptions::default())?.num_rows(), 1);
+    /// assert!(HashJoin::from_bytes(b"something else").is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for bytes that were not written by this version, or describe a join that is not
@@ -244,6 +367,19 @@ impl HashJoin {
     /// filter objects and schema metadata are not charged; a producer keeps its own allocations charged until the
     /// stream releases them; the caller coordinates concurrent preparation, publication and eviction.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, MemoryPool, Pool, PrepareOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
+    /// let build = join.prepare_build(users.into(), &pool, PrepareOptions::default())?;
+    /// assert_eq!((build.num_rows(), pool.reserved()), (2, build.reserved_bytes()));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) before the first batch is asked for, if the join or the input is not
     /// eligible; [`Error::ResourcesExhausted`](crate::Error::ResourcesExhausted) if `pool` refuses; whatever the input
@@ -260,6 +396,20 @@ impl HashJoin {
     }
 
     /// The push side of [`prepare_build`](Self::prepare_build), for callers that drive the input themselves.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, HashJoin, MemoryPool, Pool, PrepareOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
+    /// let mut collector = join.collector(&users.schema(), &pool, PrepareOptions::default(), Cancel::default())?;
+    /// collector.push(users)?;
+    /// assert_eq!(collector.finish()?.num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join or a build of schema `input` is not eligible.
@@ -281,6 +431,17 @@ impl HashJoin {
     /// This join, attached to `prepared`. The build source is replaced by an empty placeholder, and a build attached
     /// before is replaced.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users.schema(), events.schema()).on([("id", "id")]).build()?;
+    /// let join = join.with_prepared_build(prejoin::prepare(users, &["id"], &RunOptions::default())?)?;
+    /// assert_eq!(join.run_once(events, &RunOptions::default())?.num_rows(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if `prepared` does not fit the join.
     pub fn with_prepared_build(mut self, prepared: Arc<PreparedBuild>) -> Result<Self> {
@@ -293,6 +454,21 @@ impl HashJoin {
     }
 
     /// Makes a fresh run state and detaches the dynamic filter, so that the same join runs again; an attached build stays.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let mut join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// for _run in 0..2 {
+    ///     let rows = join.execute(0, &RunOptions::default())?.map(|batch| Ok(batch?.num_rows()));
+    ///     assert_eq!(rows.sum::<prejoin::Result<usize>>()?, 1);
+    ///     join.reset();
+    ///     assert_eq!(join.metrics().output_rows, 0);
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn reset(&mut self) {
         self.dynamic_filter = None;
         self.reset_run();
@@ -307,6 +483,18 @@ impl HashJoin {
     }
 
     /// Joins `batch` as if it were the whole probe side, into one batch of whatever size.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("user", Int64, [2, 3]))?;
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "user")]).build()?;
+    /// let joined = join.run_once(events, &RunOptions::default())?;
+    /// assert_eq!(joined, record_batch!(("id", Int64, [2]), ("name", Utf8, ["bob"]), ("user", Int64, [2]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`open`](Self::open), and [`Error::Overflow`](crate::Error::Overflow) if the output does not fit one batch.
@@ -334,6 +522,18 @@ impl HashJoin {
 
     /// This join with its output narrowed to the columns at these positions of it; nothing is pushed into the build side.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::HashJoin;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("user", Int64, [2, 3]))?;
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?.with_embedded_projection(&[2, 1])?;
+    /// let schema = join.schema()?;
+    /// assert_eq!(schema.fields().iter().map(|field| field.name()).collect::<Vec<_>>(), ["user", "name"]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a position out of range.
     pub fn with_embedded_projection(mut self, projection: &[usize]) -> Result<Self> {
@@ -357,9 +557,24 @@ impl HashJoin {
         Ok(ClaimedPartition { partition, claim, filter: self.filter_share(awaited) })
     }
 
-    /// Counts the partitions of this run that nobody has executed as done.
-    #[cfg(feature = "python")]
-    pub(crate) fn end_run(&self) {
+    /// Ends the run: partitions that nobody executed yet count as done and cannot be executed any more. An engine that does not
+    /// want them calls it, so that the partitions which are still open give the closing rows and memory is given back.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, JoinType, RunOptions, Source};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let probe = Source::from_batches(events.schema(), vec![vec![events.clone()], vec![events]]);
+    /// let join = HashJoin::builder(users, probe).on([("id", "id")]).join_type(JoinType::BuildAnti).build()?;
+    /// let first = join.execute(0, &RunOptions::default())?;
+    /// join.end_run();
+    /// // The first partition is the last one now, so it gives the build rows without a match.
+    /// assert_eq!(first.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 1);
+    /// assert!(join.execute(1, &RunOptions::default()).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn end_run(&self) {
         self.run.end_unclaimed();
     }
 
@@ -402,7 +617,7 @@ impl HashJoin {
 }
 
 /// Feeds a collector; the input is dropped before the rows are concatenated.
-fn feed(collector: &mut Collector, mut input: BatchStream, seen: impl Fn(&RecordBatch)) -> Result<()> {
+pub(super) fn feed(collector: &mut Collector, mut input: BatchStream, seen: impl Fn(&RecordBatch)) -> Result<()> {
     while let Some((batch, origin)) = input.next_with_origin().transpose()? {
         seen(&batch);
         collector.push_from(batch, origin)?;

@@ -3,8 +3,9 @@
 mod builder;
 mod dynamic_filter;
 mod hash_join;
-mod join;
+pub(crate) mod join_by_name;
 mod options;
+mod prepare_by_name;
 mod probe;
 mod source;
 mod state;
@@ -13,10 +14,9 @@ mod stream;
 pub use builder::HashJoinBuilder;
 pub use dynamic_filter::DynamicFilter;
 pub use hash_join::HashJoin;
-#[cfg(feature = "python")]
-pub(crate) use join::attach_by_name;
-pub use join::join;
+pub use join_by_name::join;
 pub use options::RunOptions;
+pub use prepare_by_name::prepare;
 pub use probe::Probe;
 pub use source::{BatchStream, Source};
 pub use stream::JoinStream;

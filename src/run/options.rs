@@ -6,16 +6,16 @@ use crate::cancel::Cancel;
 use crate::memory::{MemoryPool, Pool};
 use crate::prepare::PrepareOptions;
 
-/// How a join runs, which does not change what it gives.
+/// How a join runs or a build is prepared, which does not change what comes out.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
     /// Largest number of rows of an output batch. Default 8192.
     pub batch_size: usize,
-    /// Pays for builds and visited bits of this run. Default an unlimited pool.
+    /// Pays for builds and visited bits. Default an unlimited pool.
     pub pool: Arc<dyn Pool>,
-    /// Choices for builds of this run.
+    /// Choices for builds.
     pub config: PrepareOptions,
-    /// Asks the run to stop.
+    /// Asks the work to stop.
     pub cancel: Cancel,
 }
 

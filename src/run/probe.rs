@@ -43,22 +43,72 @@ pub struct Probe {
 
 impl Probe {
     /// Schema of the output.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("user", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "user")]).build()?;
+    /// assert_eq!(*join.open(0, &RunOptions::default())?.schema(), join.schema()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         self.partition.schema()
     }
 
     /// False once no further probe batch can change the output: the limit is reached, or nothing can match.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// // An inner join with an empty build gives no rows, whatever the probe side holds.
+    /// let join = HashJoin::builder(users.slice(0, 0), events).on([("id", "id")]).build()?;
+    /// assert!(!join.open(0, &RunOptions::default())?.wants_input());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn wants_input(&self) -> bool {
         self.partition.wants_input()
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next [`next_output`](Self::next_output) works on: those of the batch that is being read, and
+    /// build rows that follow at the end. A caller that moves long work to another thread decides by it.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions::default())?;
+    /// assert_eq!(probe.pending_rows(), 0);
+    /// probe.push(events)?;
+    /// assert_eq!(probe.pending_rows(), 3);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         self.partition.pending_rows()
     }
 
     /// Takes one probe batch; [`next_output`](Self::next_output) must have returned `None` before.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions::default())?;
+    /// for _batch in 0..2 {
+    ///     probe.push(events.clone())?;
+    ///     while let Some(output) = probe.next_output()? {
+    ///         assert_eq!(output.num_rows(), 1);
+    ///     }
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the batch's columns do not fit the probe schema.
@@ -68,6 +118,20 @@ impl Probe {
     }
 
     /// Says that no batch follows; what is left comes out of [`next_output`](Self::next_output).
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, JoinType, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).join_type(JoinType::BuildAnti).build()?;
+    /// let mut probe = join.open(0, &RunOptions::default())?;
+    /// probe.push(events)?;
+    /// assert!(probe.next_output()?.is_none());
+    /// probe.finish()?;
+    /// assert_eq!(probe.next_output()?.unwrap().columns(), record_batch!(("id", Int64, [1]))?.columns());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) where it was finished before.
@@ -80,6 +144,20 @@ impl Probe {
     /// The next output batch, of at most `batch_size` rows and never empty; `None` when another batch must be pushed, or
     /// after [`finish`](Self::finish) when all is given.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 1, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions { batch_size: 2, ..RunOptions::default() })?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 2);
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// assert!(probe.next_output()?.is_none());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Execution`](crate::Error::Execution) where the predicate fails or `validate` refuses a probe row;
     /// [`Error::Overflow`](crate::Error::Overflow) where a single row does not fit a batch;
@@ -90,9 +168,24 @@ impl Probe {
         batch
     }
 
-    /// All outputs up to the next push as one batch.
-    #[cfg(feature = "python")]
-    pub(crate) fn drain(&mut self) -> Result<RecordBatch> {
+    /// All outputs up to the next push as one batch, of any number of rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3, 2]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions { batch_size: 1, ..RunOptions::default() })?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.drain()?.num_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`next_output`](Self::next_output), and [`Error::Overflow`](crate::Error::Overflow) if the outputs do not fit one
+    /// batch.
+    pub fn drain(&mut self) -> Result<RecordBatch> {
         let joined = self.partition.drain();
         self.drop_filter();
         joined
@@ -108,6 +201,18 @@ impl Probe {
 
 impl HashJoin {
     /// Opens one partition for pushing: validates, then collects or finds the build.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events.schema()).on([("id", "id")]).build()?;
+    /// let mut probe = join.open(0, &RunOptions::default())?;
+    /// probe.push(events)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join, changed since it was built or attached, is not valid any more, and

@@ -1,6 +1,7 @@
 //! Where the rows of a join's side come from.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -18,6 +19,17 @@ pub struct BatchStream {
 
 impl BatchStream {
     /// A stream of `batches`, all of `schema`.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::BatchStream;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let schema = users.schema();
+    /// let stream = BatchStream::new(schema, (0..3).map(move |_| Ok(users.clone())));
+    /// assert_eq!(stream.count(), 3);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(
         schema: SchemaRef,
         batches: impl IntoIterator<Item = Result<RecordBatch>, IntoIter: Send + 'static>,
@@ -25,12 +37,29 @@ impl BatchStream {
         Self { schema, batches: Box::new(batches.into_iter().map(|batch| batch.map(|batch| (batch, Origin::Own)))) }
     }
 
-    /// A stream of batches that may be foreign.
-    #[cfg(feature = "python")]
-    pub(crate) fn with_origin(
+    /// A stream of batches that were imported, each with the address ranges of the allocations that it keeps alive, or `None`
+    /// where these are not known; see [`Collector::push_foreign`](crate::Collector::push_foreign).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BatchStream, MemoryPool, Pool, RunOptions};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let schema = users.schema();
+    /// let start = users.column(0).to_data().buffers()[0].as_ptr() as usize;
+    /// let stream = BatchStream::foreign(schema, [Ok((users, Some(vec![start..start + 4096])))]);
+    /// let pool: Arc<dyn Pool> = Arc::new(MemoryPool::new(1 << 20));
+    /// let options = RunOptions { pool: Arc::clone(&pool), ..RunOptions::default() };
+    /// let build = prejoin::prepare(stream, &["id"], &options)?;
+    /// assert!(build.reserved_bytes() >= 4096);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn foreign(
         schema: SchemaRef,
-        batches: impl Iterator<Item = Result<(RecordBatch, Origin)>> + Send + 'static,
+        batches: impl IntoIterator<Item = Result<(RecordBatch, Option<Vec<Range<usize>>>)>, IntoIter: Send + 'static>,
     ) -> Self {
+        let batches = batches.into_iter().map(|next| next.map(|(batch, extents)| (batch, Origin::Foreign(extents))));
         Self { schema, batches: Box::new(batches) }
     }
 
@@ -40,11 +69,30 @@ impl BatchStream {
     }
 
     /// A stream of batches in memory.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::BatchStream;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let mut stream = BatchStream::from_batches(users.schema(), vec![users.slice(0, 1), users.slice(1, 1)]);
+    /// assert_eq!(stream.next().unwrap()?, users.slice(0, 1));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self::new(schema, batches.into_iter().map(Ok))
     }
 
     /// Schema of every batch; single batches may differ from it in nullability and metadata.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::BatchStream;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert_eq!(*BatchStream::from_batches(users.schema(), vec![]).schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -55,6 +103,13 @@ impl Iterator for BatchStream {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.batches.next().map(|batch| batch.map(|(batch, _)| batch))
+    }
+}
+
+impl From<RecordBatch> for BatchStream {
+    /// A stream of one batch.
+    fn from(batch: RecordBatch) -> Self {
+        Self::from_batches(batch.schema(), vec![batch])
     }
 }
 
@@ -84,6 +139,16 @@ impl Source {
     }
 
     /// A source that has a schema and no rows to open, for joins whose build or probe comes later.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::schema_only(users.schema());
+    /// assert!(source.open(0).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema_only(schema: SchemaRef) -> Self {
         Self::declared_only(schema, Declared::partitions(1))
     }
@@ -94,6 +159,18 @@ impl Source {
     }
 
     /// A source of `partitions` partitions; `open` opens partition `i` anew at each call.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BatchStream, Source};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::new(users.schema(), 2, move |partition| {
+    ///     Ok(BatchStream::from_batches(users.schema(), vec![users.slice(partition, 1)]))
+    /// });
+    /// assert_eq!(source.open(1)?.next().unwrap()?.num_rows(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn new(
         schema: SchemaRef,
         partitions: usize,
@@ -103,6 +180,16 @@ impl Source {
     }
 
     /// A source of batches in memory, one list per partition.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::from_batches(users.schema(), vec![vec![users.clone()], vec![users]]);
+    /// assert_eq!((source.partitions(), source.num_rows()), (2, Some(4)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn from_batches(schema: SchemaRef, partitions: Vec<Vec<RecordBatch>>) -> Self {
         let stream_schema = schema.clone();
         let mut batches = partitions.iter().flatten();
@@ -114,6 +201,16 @@ impl Source {
     }
 
     /// The same rows, declared to be so many in all partitions together. It counts as another source.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::schema_only(users.schema()).with_num_rows(2);
+    /// assert_eq!(source.num_rows(), Some(2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn with_num_rows(self, rows: usize) -> Self {
         self.declare(|declared| declared.rows = Some(rows))
@@ -121,12 +218,30 @@ impl Source {
 
     /// The same rows, declared as ordered ascending by these columns in each partition, the first one first. It
     /// counts as another source.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("age", Int32, [30, 40]))?;
+    /// assert_eq!(Source::from(users).with_ordering(vec![1, 0]).ordering(), [1, 0]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn with_ordering(self, columns: Vec<usize>) -> Self {
         self.declare(|declared| declared.ordering = columns)
     }
 
     /// The same rows, declared to hold equal values in each pair of columns. It counts as another source.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("user", Int64, [1, 2]))?;
+    /// assert_eq!(Source::from(users).with_equal_columns(vec![(0, 1)]).equal_columns(), [(0, 1)]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     #[must_use]
     pub fn with_equal_columns(self, pairs: Vec<(usize, usize)>) -> Self {
         self.declare(|declared| declared.equal_columns = pairs)
@@ -143,26 +258,72 @@ impl Source {
     }
 
     /// Schema of the rows.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert_eq!(*Source::from(users.clone()).schema(), users.schema());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.0.schema
     }
 
     /// Number of partitions.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert_eq!(Source::from(users).partitions(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn partitions(&self) -> usize {
         self.0.declared.partitions
     }
 
     /// Number of rows of all partitions, where it is known.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert_eq!(Source::schema_only(users.schema()).num_rows(), None);
+    /// assert_eq!(Source::from(users).num_rows(), Some(2));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn num_rows(&self) -> Option<usize> {
         self.0.declared.rows
     }
 
     /// Columns that the rows of each partition are declared to be ordered by.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert!(Source::from(users).ordering().is_empty());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn ordering(&self) -> &[usize] {
         &self.0.declared.ordering
     }
 
     /// Pairs of columns that are declared to hold equal values.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// assert!(Source::from(users).equal_columns().is_empty());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn equal_columns(&self) -> &[(usize, usize)] {
         &self.0.declared.equal_columns
     }
@@ -173,11 +334,36 @@ impl Source {
     }
 
     /// True where both are one source.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::from(users.clone());
+    /// assert!(source.same(&source.clone()));
+    /// assert!(!source.same(&Source::from(users)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn same(&self, other: &Source) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Opens one partition.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::Source;
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let source = Source::from(users.clone());
+    /// // Each call begins anew.
+    /// for _run in 0..2 {
+    ///     assert_eq!(source.open(0)?.next().unwrap()?, users);
+    /// }
+    /// assert!(source.open(1).is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a partition out of range or a source that has a schema only.
@@ -202,7 +388,15 @@ impl fmt::Debug for Source {
 }
 
 impl From<SchemaRef> for Source {
+    /// A source without rows.
     fn from(schema: SchemaRef) -> Self {
         Self::schema_only(schema)
+    }
+}
+
+impl From<RecordBatch> for Source {
+    /// A source of one partition of one batch.
+    fn from(batch: RecordBatch) -> Self {
+        Self::from_batches(batch.schema(), vec![vec![batch]])
     }
 }

@@ -44,7 +44,6 @@ impl RunState {
     }
 
     /// Counts the partitions that nobody has executed as done.
-    #[cfg(feature = "python")]
     pub(crate) fn end_unclaimed(&self) {
         self.marks.end_unclaimed();
     }

@@ -35,6 +35,18 @@ enum Stage {
 impl HashJoin {
     /// Runs one probe partition; nothing is pulled before the stream is.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// for batch in join.execute(0, &RunOptions::default())? {
+    ///     assert_eq!(batch?.num_rows(), 1);
+    /// }
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the join, changed since it was built or attached, is not valid any more.
     pub fn execute(&self, partition: usize, options: &RunOptions) -> Result<JoinStream> {
@@ -50,14 +62,18 @@ impl JoinStream {
     }
 
     /// Schema of every batch.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 3]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// assert_eq!(*join.execute(0, &RunOptions::default())?.schema(), join.schema()?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
-    }
-
-    /// True once the build is known.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_started(&self) -> bool {
-        !matches!(self.stage, Stage::New { .. })
     }
 
     /// Collects or finds the build and opens the probe side, unless that is done. An error ends the stream.
@@ -81,9 +97,23 @@ impl JoinStream {
         Ok(())
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next batch is made of, apart from those that are still to be pulled: 0 before the first batch,
+    /// and where a probe batch has to be pulled first. See [`Probe::pending_rows`].
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{HashJoin, RunOptions};
+    ///
+    /// let (users, events) = (record_batch!(("id", Int64, [1, 2]))?, record_batch!(("id", Int64, [2, 1, 2]))?);
+    /// let join = HashJoin::builder(users, events).on([("id", "id")]).build()?;
+    /// let mut stream = join.execute(0, &RunOptions { batch_size: 2, ..RunOptions::default() })?;
+    /// assert_eq!(stream.pending_rows(), 0);
+    /// stream.next().transpose()?;
+    /// // The third row of the probe batch is still to be joined.
+    /// assert_eq!(stream.pending_rows(), 3);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         match &self.stage {
             Stage::Running { probe, .. } => probe.pending_rows(),
             _ => 0,

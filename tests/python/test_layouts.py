@@ -611,3 +611,18 @@ def holds_nulls(data_type: pa.DataType) -> bool:
 
 def extends(how: str, build: pa.Array, probe: pa.Array) -> bool:
     return how not in ("right", "full") or holds_nulls(probe.type)
+
+
+def test_outputs_own_their_bytes(pool: prejoin.MemoryPool) -> None:
+    """S23: an output that is kept holds neither build nor charge; `to_table` holds both (S24)."""
+    build = prejoin.prepare(pa.table({"k": [1, 2], "s": ["one", "two"]}), "k", pool=pool)
+    joined = prejoin.join(pa.record_batch({"k": [1, 2]}), build)
+    table = build.to_table()
+    held = pool.reserved
+    del build
+    gc.collect()
+    assert pool.reserved == held
+    del table
+    gc.collect()
+    assert pool.reserved == 0
+    assert joined["s"].to_pylist() == ["one", "two"]

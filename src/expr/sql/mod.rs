@@ -49,10 +49,21 @@ impl Expr {
         Self::parse(sql, false)
     }
 
-    /// [`parse_sql`](Self::parse_sql) where a column may be one of any table: `t.x` is read as a column named `"t.x"`
-    /// without a side.
-    #[cfg(feature = "python")]
-    pub(crate) fn parse_sql_of_tables(sql: &str) -> Result<Expr> {
+    /// [`parse_sql`](Self::parse_sql) where a column may be one of any table, as in a leg of a
+    /// [`StarJoin`](../struct.StarJoin.html): `t.x` is read as a column named `"t.x"` without a side.
+    ///
+    /// ```
+    /// use prejoin::expr::{ColumnId, Expr};
+    ///
+    /// let Expr::IsNull(column) = Expr::parse_sql_of_tables("planes.seats IS NULL")? else { unreachable!() };
+    /// let Expr::Column(column) = *column else { unreachable!() };
+    /// assert_eq!((column.side, column.id), (None, ColumnId::Name("planes.seats".to_owned())));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`parse_sql`](Self::parse_sql).
+    pub fn parse_sql_of_tables(sql: &str) -> Result<Expr> {
         Self::parse(sql, true)
     }
 

@@ -6,15 +6,10 @@ use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
 
 use super::bytes::{BOOLS, Decoder, unreadable, write_bytes, write_column, write_len, write_option, write_tag};
-use crate::error::Result;
-#[cfg(feature = "python")]
-use crate::error::plan_err;
-#[cfg(feature = "python")]
-use crate::expr::MAX_DEPTH;
-use crate::expr::{self, ArithmeticOp, ColumnRef, CompareOp, Expr, Literal, Side};
+use crate::error::{Result, plan_err};
+use crate::expr::{self, ArithmeticOp, ColumnRef, CompareOp, Expr, Literal, MAX_DEPTH, Side};
 
 /// The version of an expression that is serialized by itself.
-#[cfg(feature = "python")]
 const EXPR_VERSION: u8 = 1;
 
 // The tags are the positions in these lists; append only.
@@ -35,16 +30,33 @@ const TIME_UNITS: &[TimeUnit] = &[TimeUnit::Second, TimeUnit::Millisecond, TimeU
 
 impl Expr {
     /// The expression as bytes, in the form that a serialized join holds.
-    #[cfg(feature = "python")]
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+    ///
+    /// ```
+    /// use prejoin::expr::{Expr, lit, probe};
+    ///
+    /// let condition = probe("amount").gt(lit(10));
+    /// assert_eq!(Expr::from_bytes(&condition.to_bytes())?, condition);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![EXPR_VERSION];
         write_expr(self, &mut out);
         out
     }
 
     /// The expression that [`to_bytes`](Self::to_bytes) wrote.
-    #[cfg(feature = "python")]
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Expr> {
+    ///
+    /// ```
+    /// use prejoin::expr::{Expr, lit};
+    ///
+    /// assert_eq!(Expr::from_bytes(&lit("x").to_bytes())?, lit("x"));
+    /// assert!(Expr::from_bytes(b"something else").is_err());
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Plan`](crate::Error::Plan) for bytes of another version or of something else.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Expr> {
         let mut input = Decoder(bytes);
         match input.byte()? {
             EXPR_VERSION => (),

@@ -220,7 +220,7 @@ fn data_type(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     }
     let schema = given.py().import("pyarrow")?.call_method1("schema", (vec![("value", given)],))?;
     let to = schema_of(&schema)?.field(0).data_type().clone();
-    match expr::is_cast_target(&to) {
+    match expr::type_name::is_cast_target(&to) {
         true => Ok(to),
         false => Err(plan(format!("{to} is no type that a value can be cast to"))),
     }

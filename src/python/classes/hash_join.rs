@@ -1,31 +1,29 @@
 //! `prejoin.HashJoin`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::config::PyConfig;
+use super::current_join::CurrentJoin;
 use super::dynamic_filter::PyDynamicFilter;
-use super::expr::{PyExpr, condition};
+use super::expr::PyExpr;
+use super::join_parameters::{
+    DEFAULT_BATCH_SIZE, PARAMETERS, change, filter_of, key_pairs, mode_of, predicate, projected,
+};
 use super::pool::PyMemoryPool;
 use super::prepared::{PyPreparedBuild, collect, config_of};
 use super::session::PySession;
 use super::source::{self, Side};
-use crate::cancel::Cancel;
-use crate::error::{Result, plan_err};
-use crate::expr::Expr;
-use crate::join::{ExplainFormat, JoinKey, PartitionMode, ProjectedColumn};
-use crate::probe::ProbePlan;
+use crate::join::{ExplainFormat, PartitionMode};
 use crate::python::arguments::{count, keep_of, null_equalities, own_join_type, validate_of};
-use crate::python::errors::{guarded, plan, type_error};
+use crate::python::errors::{guarded, plan};
 use crate::python::execution::{Execution, run_options};
-use crate::python::interchange::{PySchema, batch_from_python, reader, type_name};
+use crate::python::interchange::{PySchema, batch_from_python, reader};
 use crate::python::report;
 use crate::python::signals::{detach_if_long, interruptible};
-use crate::run::{HashJoin, HashJoinBuilder, RunOptions};
+use crate::run::HashJoin;
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
@@ -67,109 +65,13 @@ use crate::run::{HashJoin, HashJoinBuilder, RunOptions};
 /// [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
-    /// Read or replaced, never held while Python code or anything long runs.
-    state: Mutex<CurrentJoin>,
+    current: CurrentJoin,
     /// The objects behind the sources, which pickling needs.
     build: Option<Py<PyAny>>,
     probe: Option<Py<PyAny>>,
     prepared: Option<Py<PyPreparedBuild>>,
     /// The join's own until `reset`.
     dynamic_filter: Option<Py<PyDynamicFilter>>,
-}
-
-/// The join as it is now.
-struct CurrentJoin {
-    join: HashJoin,
-    /// What a call of the attached join validated, until the join is changed.
-    called: Option<Arc<Called>>,
-    /// Number of changes so far.
-    changes: u64,
-}
-
-/// The plan of an attached join for whole batches, with the options of a call that names none.
-struct Called {
-    plan: Arc<ProbePlan>,
-    schema: PySchema,
-}
-
-impl From<HashJoin> for CurrentJoin {
-    fn from(join: HashJoin) -> Self {
-        Self { join, called: None, changes: 0 }
-    }
-}
-
-/// The parameters of the constructor. `on` comes before `null_equal`, which has an entry for each key.
-const PARAMETERS: [&str; 12] = [
-    "build",
-    "probe",
-    "on",
-    "how",
-    "null_equal",
-    "where",
-    "projection",
-    "limit",
-    "mode",
-    "null_aware",
-    "validate",
-    "dynamic_filter",
-];
-
-impl PyHashJoin {
-    /// The join as it is now.
-    fn join(&self) -> HashJoin {
-        self.state().join.clone()
-    }
-
-    fn state(&self) -> MutexGuard<'_, CurrentJoin> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Changes the join, or leaves it as it was where `change` fails; gives the new one.
-    fn change(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> Result<HashJoin> {
-        let mut join = self.join();
-        change(&mut join)?;
-        let old = std::mem::replace(&mut self.state().join, join.clone());
-        // Without the lock: the last hold on a Python object may go with it.
-        drop(old);
-        Ok(join)
-    }
-
-    fn set(&self, change: impl FnOnce(&mut HashJoin) -> Result<()>) -> PyResult<()> {
-        self.change(change)?;
-        let mut state = self.state();
-        state.changes += 1;
-        let called = state.called.take();
-        drop(state);
-        drop(called);
-        Ok(())
-    }
-
-    /// The plan of a call, made by the first one since the join was changed.
-    fn called(&self, py: Python<'_>, prepared: &PyPreparedBuild) -> PyResult<Arc<Called>> {
-        let (join, changes) = {
-            let state = self.state();
-            if let Some(called) = &state.called {
-                return Ok(Arc::clone(called));
-            }
-            (state.join.clone(), state.changes)
-        };
-        let options = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
-        let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &options)?);
-        let called = Arc::new(Called { plan, schema: PySchema::new(py, join.schema()?)? });
-        let mut state = self.state();
-        if state.changes == changes {
-            state.called = Some(Arc::clone(&called));
-        }
-        Ok(called)
-    }
-
-    /// The join with a run of its own, which is the one that `metrics` tells from now on.
-    fn new_run(&self) -> Result<HashJoin> {
-        self.change(|join| {
-            join.reset_run();
-            Ok(())
-        })
-    }
 }
 
 #[pymethods]
@@ -215,9 +117,9 @@ impl PyHashJoin {
                 .null_aware(null_aware)
                 .validate(validate_of(validate)?)
                 .dynamic_filter(dynamic_filter.map(|filter| filter.get().filter.clone()));
-            let state = Mutex::new(join.build()?.into());
+            let current = CurrentJoin::new(join.build()?);
             let dynamic_filter = dynamic_filter.map(|filter| filter.clone().unbind());
-            Ok(Self { state, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
+            Ok(Self { current, build: build.object, probe: probe.object, prepared: None, dynamic_filter })
         })
     }
 
@@ -231,7 +133,7 @@ impl PyHashJoin {
     #[pyo3(signature = (**changes))]
     fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         guarded(|| {
-            let join = self.join();
+            let join = self.current.get();
             let clone = |object: &Option<Py<PyAny>>| object.as_ref().map(|object| object.clone_ref(py));
             let mut build = Side { source: join.build_source().clone(), object: clone(&self.build) };
             let mut probe = Side { source: join.probe_source().clone(), object: clone(&self.probe) };
@@ -269,8 +171,8 @@ impl PyHashJoin {
                 }
             }
             let prepared = self.prepared.as_ref().map(|prepared| prepared.clone_ref(py));
-            let state = Mutex::new(builder.build()?.into());
-            Ok(Self { state, build: build.object, probe: probe.object, prepared, dynamic_filter })
+            let current = CurrentJoin::new(builder.build()?);
+            Ok(Self { current, build: build.object, probe: probe.object, prepared, dynamic_filter })
         })
     }
 
@@ -292,7 +194,7 @@ impl PyHashJoin {
         config: Option<&Bound<'_, PyConfig>>,
     ) -> PyResult<PyPreparedBuild> {
         guarded(|| {
-            let (join, keep) = (self.join(), keep_of(keep)?);
+            let (join, keep) = (self.current.get(), keep_of(keep)?);
             // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
             let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
             let declared = declared && !source.hasattr(intern!(py, "schema"))?;
@@ -308,10 +210,10 @@ impl PyHashJoin {
     /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
     fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
         guarded(|| {
-            let state = Mutex::new(self.join().with_prepared_build(build.get().build.clone())?.into());
+            let current = CurrentJoin::new(self.current.get().with_prepared_build(build.get().build.clone())?);
             let probe = self.probe.as_ref().map(|probe| probe.clone_ref(py));
             let (prepared, dynamic_filter) = (Some(build.clone().unbind()), self.dynamic_filter(py));
-            Ok(Self { state, build: None, probe, prepared, dynamic_filter })
+            Ok(Self { current, build: None, probe, prepared, dynamic_filter })
         })
     }
 
@@ -340,7 +242,7 @@ impl PyHashJoin {
             let partition = count("partition", partition)?;
             let batch_size = count("batch_size", batch_size)?.unwrap_or(DEFAULT_BATCH_SIZE);
             let options = run_options(Some(batch_size), pool, config)?;
-            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            let join = if partition.is_none() { self.current.new_run()? } else { self.current.get() };
             let schema = PySchema::new(py, join.schema()?)?;
             reader(py, schema, Box::new(Execution::new(join, partition, options)?))
         })
@@ -361,12 +263,12 @@ impl PyHashJoin {
             let batch = batch_from_python(batch)?;
             let rows = batch.num_rows();
             if let (Some(prepared), None, None) = (&self.prepared, pool, config) {
-                let called = self.called(py, prepared.get())?;
-                let (join, cancel) = (self.new_run()?, interruptible());
+                let called = self.current.called(py, &prepared.get().build)?;
+                let (join, cancel) = (self.current.new_run()?, interruptible());
                 let run = || join.run_planned(&called.plan, batch, cancel);
                 return called.schema.batch(py, &detach_if_long(py, rows, run)?);
             }
-            let join = self.new_run()?;
+            let join = self.current.new_run()?;
             let options = run_options(None, pool, config)?;
             let schema = PySchema::new(py, join.schema()?)?;
             // An ordinary join collects its build now.
@@ -388,7 +290,7 @@ impl PyHashJoin {
         guarded(|| {
             let partition = count("partition", partition)?;
             let options = run_options(None, pool, config)?;
-            let join = if partition.is_none() { self.new_run()? } else { self.join() };
+            let join = if partition.is_none() { self.current.new_run()? } else { self.current.get() };
             if partition.is_none() && join.partitions() != 1 {
                 return Err(plan(format!(
                     "this join has {} probe partitions, each of which is a session; open(partition) opens one",
@@ -408,7 +310,7 @@ impl PyHashJoin {
     /// Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again.
     fn reset(&self) -> PyResult<()> {
         guarded(|| {
-            self.set(|join| {
+            self.current.set(|join| {
                 join.reset();
                 Ok(())
             })
@@ -428,23 +330,23 @@ impl PyHashJoin {
                     )));
                 }
             };
-            Ok(self.join().explain(format))
+            Ok(self.current.get().explain(format))
         })
     }
 
     /// Row counts before the join runs: known, guessed, or None.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        guarded(|| report::statistics(py, self.join().statistics()))
+        guarded(|| report::statistics(py, self.current.get().statistics()))
     }
 
     /// Order, equal columns and partitions of the output; columns are positions in the output.
     fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        guarded(|| report::properties(py, self.join().properties()?))
+        guarded(|| report::properties(py, self.current.get().properties()?))
     }
 
     /// What the current run did so far; times are seconds, memory is bytes.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        guarded(|| report::metrics(py, self.join().metrics()))
+        guarded(|| report::metrics(py, self.current.get().metrics()))
     }
 
     /// One line of explain.
@@ -455,7 +357,7 @@ impl PyHashJoin {
     /// An unattached join travels with the objects behind its sources, if these pickle.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         guarded(|| {
-            let bytes = PyBytes::new(py, &self.join().to_bytes()?);
+            let bytes = PyBytes::new(py, &self.current.get().to_bytes()?);
             let load = py.import("prejoin._core")?.getattr("_load_join")?;
             Ok((load, (bytes, &self.build, &self.probe).into_pyobject(py)?))
         })
@@ -464,7 +366,7 @@ impl PyHashJoin {
     /// The pyarrow.Schema of the output.
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        guarded(|| Ok(PySchema::new(py, self.join().schema()?)?.object(py).clone()))
+        guarded(|| Ok(PySchema::new(py, self.current.get().schema()?)?.object(py).clone()))
     }
 
     /// The prepared build that is attached, else None.
@@ -476,34 +378,34 @@ impl PyHashJoin {
     /// The filter that the join tells its build to, else None.
     #[getter]
     fn dynamic_filter(&self, py: Python<'_>) -> Option<Py<PyDynamicFilter>> {
-        let attached = self.join().dynamic_filter().is_some();
+        let attached = self.current.get().dynamic_filter().is_some();
         self.dynamic_filter.as_ref().filter(|_| attached).map(|filter| filter.clone_ref(py))
     }
 
     /// Key pairs as positions (build column, probe column).
     #[getter]
     fn on(&self) -> Vec<(usize, usize)> {
-        self.join().spec.on
+        self.current.get().spec.on
     }
 
     #[setter]
     fn set_on(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
             let on = key_pairs(on)?;
-            self.set(|join| join.spec.set_on(&on))
+            self.current.set(|join| join.spec.set_on(&on))
         })
     }
 
     /// The kind of the join.
     #[getter]
     fn how(&self) -> &'static str {
-        self.join().spec.join_type.how()
+        self.current.get().spec.join_type.how()
     }
 
     #[setter]
     fn set_how(&self, how: &str) -> PyResult<()> {
         guarded(|| {
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.join_type = own_join_type(how)?;
                 Ok(())
             })
@@ -513,14 +415,14 @@ impl PyHashJoin {
     /// Whether null matches null, for each key.
     #[getter]
     fn null_equal<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.join().spec.null_equality.iter().map(|equality| equality.nulls_equal()))
+        PyTuple::new(py, self.current.get().spec.null_equality.iter().map(|equality| equality.nulls_equal()))
     }
 
     #[setter]
     fn set_null_equal(&self, null_equal: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
-            let equalities = null_equalities(Some(null_equal), self.join().spec.on.len())?;
-            self.set(|join| {
+            let equalities = null_equalities(Some(null_equal), self.current.get().spec.on.len())?;
+            self.current.set(|join| {
                 join.spec.null_equality = equalities;
                 Ok(())
             })
@@ -530,14 +432,14 @@ impl PyHashJoin {
     /// The residual predicate, else None.
     #[getter(r#where)]
     fn predicate(&self) -> Option<PyExpr> {
-        self.join().spec.filter.map(PyExpr::from)
+        self.current.get().spec.filter.map(PyExpr::from)
     }
 
     #[setter(r#where)]
     fn set_predicate(&self, r#where: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
             let predicate = predicate(Some(r#where))?;
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.filter = predicate;
                 Ok(())
             })
@@ -547,28 +449,28 @@ impl PyHashJoin {
     /// Output columns as positions in (build columns, probe columns), else None.
     #[getter]
     fn projection(&self) -> Option<Vec<usize>> {
-        self.join().spec.projection
+        self.current.get().spec.projection
     }
 
     #[setter]
     fn set_projection(&self, projection: &Bound<'_, PyAny>) -> PyResult<()> {
         guarded(|| {
             let projection = projected(Some(projection))?;
-            self.set(|join| join.spec.set_projection(projection))
+            self.current.set(|join| join.spec.set_projection(projection))
         })
     }
 
     /// Largest number of output rows, else None.
     #[getter]
     fn limit(&self) -> Option<usize> {
-        self.join().spec.limit
+        self.current.get().spec.limit
     }
 
     #[setter]
     fn set_limit(&self, limit: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         guarded(|| {
             let limit = count("limit", limit)?;
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.limit = limit;
                 Ok(())
             })
@@ -578,7 +480,7 @@ impl PyHashJoin {
     /// How build and probe partitions meet.
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.join().spec.mode {
+        match self.current.get().spec.mode {
             PartitionMode::CollectLeft => "collect_left",
             PartitionMode::Partitioned => "partitioned",
         }
@@ -587,7 +489,7 @@ impl PyHashJoin {
     #[setter]
     fn set_mode(&self, mode: &str) -> PyResult<()> {
         guarded(|| {
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.mode = mode_of(mode)?;
                 Ok(())
             })
@@ -597,13 +499,13 @@ impl PyHashJoin {
     /// SQL NOT IN for anti joins.
     #[getter]
     fn null_aware(&self) -> bool {
-        self.join().spec.null_aware
+        self.current.get().spec.null_aware
     }
 
     #[setter]
     fn set_null_aware(&self, null_aware: bool) -> PyResult<()> {
         guarded(|| {
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.null_aware = null_aware;
                 Ok(())
             })
@@ -613,14 +515,14 @@ impl PyHashJoin {
     /// How many rows of each side may share a key.
     #[getter]
     fn validate(&self) -> String {
-        self.join().spec.validate.to_string()
+        self.current.get().spec.validate.to_string()
     }
 
     #[setter]
     fn set_validate(&self, validate: Option<&str>) -> PyResult<()> {
         guarded(|| {
             let validate = validate_of(validate)?;
-            self.set(|join| {
+            self.current.set(|join| {
                 join.spec.validate = validate;
                 Ok(())
             })
@@ -646,120 +548,8 @@ pub(crate) fn load_join(
         if let Some(probe) = &probe {
             builder = builder.probe(probe.source.clone());
         }
-        let state = Mutex::new(builder.build()?.into());
+        let current = CurrentJoin::new(builder.build()?);
         let object = |side: Option<Side>| side.and_then(|side| side.object);
-        Ok(PyHashJoin { state, build: object(build), probe: object(probe), prepared: None, dynamic_filter: None })
+        Ok(PyHashJoin { current, build: object(build), probe: object(probe), prepared: None, dynamic_filter: None })
     })
-}
-
-/// Rows of an output batch at most, where it is not said.
-pub(crate) const DEFAULT_BATCH_SIZE: usize = 8192;
-
-/// One change of `replace`, other than of a source or the keys.
-fn change(builder: HashJoinBuilder, name: &str, value: &Bound<'_, PyAny>, keys: usize) -> PyResult<HashJoinBuilder> {
-    let some = Some(value).filter(|value| !value.is_none());
-    Ok(match name {
-        "how" => builder.join_type(own_join_type(value.extract()?)?),
-        "null_equal" => builder.null_equalities(null_equalities(some, keys)?),
-        "where" => builder.filter(predicate(some)?),
-        "projection" => builder.projected(projected(some)?),
-        "limit" => builder.limit(count("limit", some)?),
-        "mode" => builder.mode(mode_of(value.extract()?)?),
-        "validate" => builder.validate(validate_of(value.extract()?)?),
-        _ => builder.null_aware(value.extract()?),
-    })
-}
-
-/// `dynamic_filter=`: a filter, or None.
-fn filter_of(given: &Bound<'_, PyAny>) -> PyResult<Option<Py<PyDynamicFilter>>> {
-    if given.is_none() {
-        return Ok(None);
-    }
-    match given.cast::<PyDynamicFilter>() {
-        Ok(filter) => Ok(Some(filter.clone().unbind())),
-        Err(_) => Err(type_error(format!("dynamic_filter is a prejoin.DynamicFilter, {} was given", type_name(given)))),
-    }
-}
-
-/// `where=`: a condition, its SQL text, or None.
-pub(crate) fn predicate(given: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Expr>> {
-    given.filter(|given| !given.is_none()).map(condition).transpose()
-}
-
-fn mode_of(mode: &str) -> Result<PartitionMode> {
-    match mode {
-        "collect_left" => Ok(PartitionMode::CollectLeft),
-        "partitioned" => Ok(PartitionMode::Partitioned),
-        _ => plan_err!("mode={mode:?} is no partition mode; the modes are collect_left and partitioned"),
-    }
-}
-
-/// `on=`: a list of keys, each a pair (build key, probe key) or one name or position that serves both sides; or one
-/// such name. A key is a name, a position or a column expression.
-fn key_pairs(on: &Bound<'_, PyAny>) -> PyResult<Vec<(JoinKey, JoinKey)>> {
-    let refused = || {
-        plan(format!(
-            "on is a list of pairs (build key, probe key), each a column name or position, or of names that both sides \
-             have; {} was given",
-            on.repr().map_or_else(|_| type_name(on), |repr| repr.to_string())
-        ))
-    };
-    let key = |key: &Bound<'_, PyAny>| -> PyResult<JoinKey> {
-        if let Ok(expr) = key.cast::<PyExpr>() {
-            return Ok(JoinKey::from(expr.get().expr()));
-        }
-        if let Ok(name) = key.extract::<String>() {
-            return Ok(JoinKey::Name(name));
-        }
-        if key.is_instance_of::<PyBool>() {
-            return Err(refused());
-        }
-        key.extract::<usize>().map(JoinKey::Position).map_err(|_| refused())
-    };
-    if on.is_instance_of::<PyString>() {
-        let name = key(on)?;
-        return Ok(vec![(name.clone(), name)]);
-    }
-    if on.is_instance_of::<PyDict>() {
-        return Err(refused());
-    }
-    let pair = |pair: PyResult<Bound<'_, PyAny>>| -> PyResult<(JoinKey, JoinKey)> {
-        let pair = pair?;
-        match pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
-            Ok((build, probe)) => Ok((key(&build)?, key(&probe)?)),
-            Err(_) if pair.is_instance_of::<PyExpr>() => Err(refused()),
-            Err(_) => key(&pair).map(|key| (key.clone(), key)),
-        }
-    };
-    on.try_iter().map_err(|_| refused())?.map(pair).collect()
-}
-
-/// `projection=`: positions in (build columns, probe columns), or "build.x", "probe.y" and "mark"; None is all columns.
-fn projected(projection: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<ProjectedColumn>>> {
-    let Some(projection) = projection.filter(|projection| !projection.is_none()) else { return Ok(None) };
-    let refused = |found: &Bound<'_, PyAny>| {
-        type_error(format!(
-            "projection lists column positions, or names like \"build.x\" and \"probe.y\"; {} was given",
-            type_name(found)
-        ))
-    };
-    let one = |column: PyResult<Bound<'_, PyAny>>| -> PyResult<ProjectedColumn> {
-        let column = column?;
-        let Ok(name) = column.extract::<String>() else {
-            let position = count("a position in projection", Some(&column))?.ok_or_else(|| refused(&column))?;
-            return Ok(ProjectedColumn::Position(position));
-        };
-        if name == "mark" {
-            return Ok(ProjectedColumn::Mark);
-        }
-        Ok(match name.split_once('.') {
-            Some(("build", name)) => ProjectedColumn::Build(name.to_owned()),
-            Some(("probe", name)) => ProjectedColumn::Probe(name.to_owned()),
-            _ => return Err(plan(format!("projection names {name:?}; write \"build.{name}\" or \"probe.{name}\""))),
-        })
-    };
-    if projection.is_instance_of::<PyString>() {
-        return Err(refused(projection));
-    }
-    projection.try_iter().map_err(|_| refused(projection))?.map(one).collect::<PyResult<_>>().map(Some)
 }

@@ -19,7 +19,7 @@ use crate::columns::Bounds;
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
-use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, Snapshot, lease_batch};
+use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, Snapshot};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
 use crate::python::attached::JoinCache;
 use crate::python::errors::guarded;
@@ -233,7 +233,8 @@ impl PyPreparedBuild {
     /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
-            let rows = lease_batch(&self.build, self.build.rows()?)?;
+            let columns: Vec<usize> = (0..self.build.schema().fields().len()).collect();
+            let rows = self.build.shared_rows(&columns)?;
             PySchema::new(py, rows.schema())?.table(py, &[rows])
         })
     }

@@ -1,5 +1,6 @@
 //! `prejoin.Source`, and what else Python code may give as a side of a join.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +14,6 @@ use pyo3::{PyTraverseError, PyVisit};
 use super::pool::PyMemoryPool;
 use crate::error::{Result, plan_err};
 use crate::memory::Reservation;
-use crate::prepare::Origin;
 use crate::python::arguments::{count, names_or_positions, pairs_of_columns};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::interchange::{
@@ -333,7 +333,7 @@ fn known_rows(object: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
 pub(crate) fn once(schema: SchemaRef, rows: Opened) -> Source {
     let (rows, stream_schema) = (Mutex::new(Some(rows)), schema.clone());
     Source::new(schema, 1, move |_| match rows.lock().unwrap_or_else(PoisonError::into_inner).take() {
-        Some(rows) => Ok(BatchStream::with_origin(stream_schema.clone(), Batches::new(rows))),
+        Some(rows) => Ok(BatchStream::foreign(stream_schema.clone(), Batches::new(rows))),
         None => plan_err!("rows that are read once were asked for a second time"),
     })
 }
@@ -382,7 +382,7 @@ impl Part {
 }
 
 fn stream_of(opened: Opened) -> BatchStream {
-    BatchStream::with_origin(opened.schema().clone(), Batches::new(opened))
+    BatchStream::foreign(opened.schema().clone(), Batches::new(opened))
 }
 
 /// The batches of a Python source; copies that alignment needs are charged while their batch is read.
@@ -398,12 +398,12 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<(RecordBatch, Origin)>;
+    type Item = Result<(RecordBatch, Option<Vec<Range<usize>>>)>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.copies.shrink(self.copies.size());
         let next = Python::attach(|py| self.opened.next_attached(py, Some(&mut self.copies)));
-        next.map(|next| next.map(|imported| (imported.batch, Origin::Foreign(imported.extents)))).transpose()
+        next.map(|next| next.map(|imported| (imported.batch, imported.extents))).transpose()
     }
 }
 

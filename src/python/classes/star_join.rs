@@ -9,16 +9,17 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping, PyString, PyTuple};
 
-use super::hash_join::DEFAULT_BATCH_SIZE;
+use super::join_parameters::DEFAULT_BATCH_SIZE;
 use super::leg::{PyLeg, is_leg, on_text};
 use super::pool::PyMemoryPool;
 use super::source::{self, once};
 use crate::error::Result;
 use crate::join::{StarJoin, Validate};
-use crate::probe::{StarPlan, StarProbe, StarRows, few_batches};
+use crate::probe::{StarPlan, StarProbe, StarRows};
 use crate::python::arguments::{Form, count, selection};
 use crate::python::errors::{guarded, plan, type_error};
 use crate::python::execution::PIECE_ROWS;
+use crate::python::few_batches::few_batches;
 use crate::python::interchange::{
     BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, schema_of, type_name,
 };

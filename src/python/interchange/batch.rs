@@ -10,7 +10,8 @@ use pyo3::types::PyNone;
 
 use super::abi::ArrowArray;
 use super::capsule::take_pair;
-use super::import::{Columns, bytes_read, import_batch};
+use super::import::{Columns, import_batch};
+use super::import_size::bytes_read;
 use super::pyarrow::{pyarrow, recent_schema_of, type_name};
 use super::schema::import_schema;
 use crate::columns::any_part;

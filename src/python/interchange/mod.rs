@@ -8,9 +8,12 @@
 
 mod abi;
 mod batch;
+mod c_array;
 mod capsule;
 mod export;
 mod import;
+mod import_size;
+mod import_values;
 mod lazy;
 mod pyarrow;
 mod schema;
