@@ -69,7 +69,7 @@ impl PreparedBuild {
     /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
     /// let cancel = Cancel::new();
     /// cancel.cancel();
-    /// assert!(matches!(build.share_with(&cancel), Err(Error::Cancelled)));
+    /// assert!(matches!(build.share_with(None, &cancel), Err(Error::Cancelled)));
     /// # Ok::<(), prejoin::Error>(())
     /// ```
     ///

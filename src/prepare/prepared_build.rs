@@ -422,6 +422,15 @@ impl PreparedBuild {
     }
 
     /// Which snapshot of a table the build is, as the file says that it was opened from; `None` for a build that was prepared.
+    ///
+    /// ```no_run
+    /// use prejoin::{OpenOptions, PreparedBuild};
+    ///
+    /// let users = PreparedBuild::open("users.prejoin", &OpenOptions::default())?;
+    /// let version = users.snapshot().and_then(|snapshot| snapshot.version.as_deref());
+    /// println!("version {version:?}");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn snapshot(&self) -> Option<&Snapshot> {
         self.snapshot.as_ref()
     }
