@@ -189,7 +189,7 @@ impl SharedBuild {
 
 fn replaced() -> Error {
     let text =
-        "something else stands where the shared build was: the process that shared it is gone; share the build again";
+        "something else is in the place of the shared build: the process that shared it is gone; share the build again";
     Error::Damaged(text.to_owned())
 }
 

@@ -30,7 +30,7 @@ use crate::join::JoinType;
 use crate::prepare::{Keep, PreparedBuild};
 use crate::probe::{Keys, Lookup};
 
-/// What one build keeps between calls, so that a call for one key makes little more than its answer.
+/// What one build keeps between calls, so that a call for one key makes little more than its result.
 #[derive(Default)]
 pub(crate) struct LookupCache {
     /// Working memory of the caller that comes first.

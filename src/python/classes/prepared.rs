@@ -31,8 +31,15 @@ use crate::python::signals::{detach_if_long, interruptible};
 
 /// The build side of a hash join, prepared once: rows, index and memory charge.
 ///
-/// Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
-/// the last join, reader or table that uses it is gone, its memory and its charge go together.
+/// It never changes, and any number of joins and threads probe it at once. `prepare`, `open` and
+/// `HashJoin.prepare_build` make it. When the last join, reader or table that uses it is gone, its memory is freed
+/// and its charge ends.
+///
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+///     >>> users.num_rows, users.keys, users.index_kind
+///     (2, ['id'], 'dense')
 #[pyclass(name = "PreparedBuild", module = "prejoin", frozen, mapping, weakref)]
 pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
@@ -89,7 +96,7 @@ impl PyPreparedBuild {
         self.build.num_keys()
     }
 
-    /// True where no key that a probe can match stands in two rows.
+    /// True if no key that a probe can match is in two rows.
     #[getter]
     fn is_unique(&self) -> bool {
         self.build.is_unique()
@@ -101,7 +108,7 @@ impl PyPreparedBuild {
         self.build.spec().order().map(|order| self.build.schema().field(order).name().as_str())
     }
 
-    /// Which index was made: "dense", "hashed", "bytes" or "rows"; "single" without key columns.
+    /// The kind of index: "dense", "hashed", "bytes" or "rows"; "single" for a build without key columns.
     #[getter]
     fn index_kind(&self) -> String {
         self.build.index_kind().to_string()
@@ -113,7 +120,9 @@ impl PyPreparedBuild {
         self.build.reserved_bytes()
     }
 
-    /// Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none.
+    /// Least and greatest value of each key as two pyarrow scalars.
+    ///
+    /// None for a key column without values, and for types without an order, such as text.
     #[getter]
     fn bounds<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Pair<'py>>>> {
         guarded(|| {
@@ -122,7 +131,9 @@ impl PyPreparedBuild {
         })
     }
 
-    /// How membership is told: "in_list" for a small build, else "map".
+    /// How a filter finds out which keys there are.
+    ///
+    /// "in_list" if the build is small and has a list of them, else "map": they are looked up in the index.
     #[getter]
     fn membership(&self) -> &'static str {
         match self.build.membership() {
@@ -131,10 +142,12 @@ impl PyPreparedBuild {
         }
     }
 
-    /// Bytes by part, by whose they are, and as the pool knows them.
+    /// Bytes of the build, by part and by who shares them.
     ///
-    /// rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
-    /// all processes that map it); reserved (charged to the pool).
+    /// Returns:
+    ///     A dict of byte counts: rows, index (from keys to groups of equal keys), groups (from groups to rows);
+    ///     private (of this process alone), mapped (of a file, shared with all processes that map it); reserved
+    ///     (charged to the pool).
     fn memory<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let memory = self.build.memory();
         let parts = PyDict::new(py);
@@ -149,8 +162,8 @@ impl PyPreparedBuild {
 
     /// Identity of the contents: 32 hexadecimal digits.
     ///
-    /// A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
-    /// the rows; it does not withstand malice.
+    /// A hash of the rows in any order, the schema, the keys and their null equality. It is computed once, in one pass
+    /// over the rows. It finds accidents; somebody who wants to can construct two builds with the same fingerprint.
     #[getter]
     fn fingerprint(&self, py: Python<'_>) -> PyResult<String> {
         guarded(|| {
@@ -210,24 +223,40 @@ impl PyPreparedBuild {
     ///
     /// The file also says name, version and loaded_at, where the handle has them.
     ///
-    /// mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
-    ///     user alone reads it.
-    ///
     /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
-    /// was there before, or the new file. Who has the old file open keeps it.
+    /// was there before, or the new file. A process that has the old file open keeps it.
     ///
-    /// Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
-    /// then.
+    /// Args:
+    ///     path: The name of the file.
+    ///     mode: Permission bits of the file. By default those of the file that is replaced, and for a new one 0o600,
+    ///         which lets only the user read it.
+    ///
+    /// Raises:
+    ///     NotSupported: For types that Arrow IPC does not carry.
+    ///     OSError: Of the file system, in its subclasses. Nothing is left behind after an error.
+    ///
+    /// Example:
+    ///     >>> import os, tempfile, prejoin, pyarrow as pa
+    ///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").save(path)
+    ///     >>> prejoin.open(path).num_rows
+    ///     2
     #[pyo3(signature = (path, *, mode=None))]
     fn save(&self, py: Python<'_>, path: PathBuf, mode: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         guarded(|| saved::save(py, &self.build, self.snapshot(), &path, mode))
     }
 
-    /// Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+    /// Copies the build into memory that other processes of this host map.
     ///
     /// The copy is charged to the build's pool for as long as the handle lives.
     ///
-    /// Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+    /// Returns:
+    ///     A handle that can be pickled.
+    ///
+    /// Raises:
+    ///     NotSupported: For types that Arrow IPC does not carry.
+    ///     ResourcesExhausted: If the pool refuses.
+    ///     OSError: Of the system.
     fn share(&self, py: Python<'_>) -> PyResult<saved::PySharedBuild> {
         guarded(|| saved::PySharedBuild::new(py, &self.build, self.snapshot()))
     }
@@ -237,7 +266,10 @@ impl PyPreparedBuild {
         guarded(|| saved::reduce(py, &self.build))
     }
 
-    /// The build rows in build order as a table that shares the build's memory and keeps the build alive.
+    /// The build rows in build order.
+    ///
+    /// Returns:
+    ///     A pyarrow.Table that shares the build's memory and keeps the build and its charge alive.
     fn to_table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let columns: Vec<usize> = (0..self.build.schema().fields().len()).collect();
@@ -261,21 +293,32 @@ impl PyPreparedBuild {
         self.schema(py)?.call_method0(intern!(py, "__arrow_c_schema__"))
     }
 
-    /// The row of one key as a dict of Python values, `default` where the key is absent.
+    /// The row of one key as a dict of Python values.
     ///
-    /// key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
-    ///     cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
-    /// keep: "first" or "last" row of a key, where some key has several.
-    /// asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
-    ///     one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
-    ///     takes None as key.
+    /// Args:
+    ///     key: A value, or a tuple of one value for each key column. Values match as keys of a join do. As in any
+    ///         mapping, what cannot be a key of this build is absent: an int that the type of the key cannot hold, text
+    ///         if keys are ints.
+    ///     default: What is returned if the key is absent.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: For a build prepared with `order_by`: the value that is looked for among the rows of the key. It
+    ///         chooses one row of each key by `strategy`, `tolerance` and `allow_exact_matches`. A build without key
+    ///         columns takes None as key.
+    ///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
+    ///     tolerance: The largest distance of the row that `asof` chooses.
+    ///     allow_exact_matches: Whether `asof` takes rows at the value itself.
     ///
-    /// Raises PlanError for a build that repeats keys without `keep`.
+    /// Returns:
+    ///     {column name: value}, or `default`.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.get(2), users.get(3), users[1], 3 in users
-    /// ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
+    /// Raises:
+    ///     PlanError: If keys repeat and `keep` is "all".
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.get(2), users.get(3), users[1], 3 in users
+    ///     ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
     #[pyo3(signature = (key, default=None, *, keep="all", asof=None, strategy="backward",
                         tolerance=None, allow_exact_matches=true))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
@@ -309,26 +352,35 @@ impl PyPreparedBuild {
         guarded(|| lookup::contains_one(key, &self.build, &self.lookups))
     }
 
-    /// One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
+    /// One row for each key, in the order of the keys.
     ///
-    /// keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
-    ///     mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
-    ///     their names.
-    /// columns: names of build columns, all by default.
-    /// default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
-    ///     that is in the build stays null.
-    /// keep: "first" or "last" row of a key, where some key has several.
-    /// asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
-    ///     as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
-    ///     `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
+    /// Args:
+    ///     keys: A list or another iterable of keys (of tuples if there are several key columns), an array or series, a
+    ///         mapping of key names to lists or arrays, or a table with the key columns. Columns of a table are found
+    ///         by name, or by position if it has none of the names.
+    ///     columns: Names of build columns; all by default.
+    ///     default: The values of a key that is absent: {column: value}, or one value for all columns. A null of a key
+    ///         that is in the build stays null.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: For a build prepared with `order_by`: what is looked for among the rows of each key, one value for
+    ///         each as a list or an array, or one for all. It chooses one row of each key by `strategy`, `tolerance`
+    ///         and `allow_exact_matches`. A build without key columns takes None as keys.
+    ///     strategy: "backward", "forward" or "nearest", as for `join_asof`.
+    ///     tolerance: The largest distance of the row that `asof` chooses.
+    ///     allow_exact_matches: Whether `asof` takes rows at the value itself.
     ///
-    /// Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
-    /// for a build that repeats keys without `keep`.
+    /// Returns:
+    ///     A pyarrow.RecordBatch of as many rows as keys, with null or the default for keys that are absent.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.lookup([2, 3], columns=["name"]).to_pylist()
-    /// [{'name': 'bob'}, {'name': None}]
+    /// Raises:
+    ///     PlanError: For keys of another type, a default that the type of its column does not hold exactly, and if
+    ///         keys repeat and `keep` is "all".
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+    ///     [{'name': 'bob'}, {'name': None}]
     #[pyo3(signature = (keys, columns=None, *, default=None, keep="all", asof=None, strategy="backward",
                         tolerance=None, allow_exact_matches=true))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
@@ -349,24 +401,32 @@ impl PyPreparedBuild {
         })
     }
 
-    /// The value of one column for each key, in order; null, or the default, where the key is absent.
+    /// The value of one column for each key, in the order of the keys.
     ///
-    /// A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
-    /// own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     column: The name of a build column.
+    ///     default: The value of a key that is absent. A null of a key that is in the build stays null.
+    ///     keep: "first" or "last" row of a key, for builds in which keys repeat.
+    ///     asof: As for `lookup`.
+    ///     strategy: As for `lookup`.
+    ///     tolerance: As for `lookup`.
+    ///     allow_exact_matches: As for `lookup`.
     ///
-    /// keys: as for `lookup`.
-    /// column: the name of a build column.
-    /// default: what stands where the key is absent. A null of a key that is in the build stays null.
-    /// keep: "first" or "last" row of a key, where some key has several.
-    /// asof, strategy, tolerance, allow_exact_matches: as for `lookup`.
+    /// Returns:
+    ///     For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
+    ///     pandas' own types, where integers and Booleans with nulls are "Int64" and "boolean". For other keys a
+    ///     pyarrow.Array. Keys that are absent have null or the default.
     ///
-    /// Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
-    /// hold exactly, and for a build that repeats keys without `keep`.
+    /// Raises:
+    ///     PlanError: For an unknown column, keys of another type, a default that the column's type does not hold
+    ///         exactly, and if keys repeat and `keep` is "all".
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
-    /// ['bob', 'nobody', 'ada']
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+    ///     ['bob', 'nobody', 'ada']
     #[pyo3(signature = (keys, column, default=None, *, keep="all", asof=None, strategy="backward",
                         tolerance=None, allow_exact_matches=true))]
     #[allow(clippy::too_many_arguments)] // the signature of the Python function
@@ -387,32 +447,64 @@ impl PyPreparedBuild {
         })
     }
 
-    /// Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
+    /// Whether each key is in the build.
     ///
-    /// keys: as for `lookup`.
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///
+    /// Returns:
+    ///     Booleans without nulls, one for each key: a series or index as of `map`, else a pyarrow.BooleanArray.
+    ///
+    /// Raises:
+    ///     PlanError: For keys of another type.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").contains([2, 3]).to_pylist()
+    ///     [True, False]
     fn contains<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::contains(keys, &self.build, &self.lookups))
     }
 
-    /// The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+    /// The number of build rows of each key.
     ///
-    /// keys: as for `lookup`.
+    /// Their sum is the exact number of rows of an inner join, before it is made.
     ///
-    /// Their sum is the exact number of rows of an inner join, before anything of it is made.
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///
+    /// Returns:
+    ///     32-bit numbers without nulls, one for each key: a series or index as of `map`, else a pyarrow.UInt32Array.
+    ///
+    /// Raises:
+    ///     PlanError: For keys of another type.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").count_matches([2, 3]).to_pylist()
+    ///     [2, 0]
     fn count_matches<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| lookup::count_matches(keys, &self.build, &self.lookups))
     }
 
-    /// The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+    /// The keys that are in several rows, and how many rows each has.
     ///
-    /// Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
-    /// a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+    /// Keys that nothing can match, those with a null without `null_equal`, are left out.
     ///
-    /// limit: largest number of keys, all by default.
+    /// Args:
+    ///     limit: The largest number of keys; all by default.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
-    /// [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+    /// Returns:
+    ///     A pyarrow.Table of the key columns and a column "count" ("count_" if a key column has that name). Keys with
+    ///     most rows come first; of keys with equally many rows, the one of the earliest row.
+    ///
+    /// Raises:
+    ///     PlanError: For a limit that is negative.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+    ///     [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
     #[pyo3(signature = (*, limit=None))]
     fn counts<'py>(&self, py: Python<'py>, limit: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
@@ -423,12 +515,13 @@ impl PyPreparedBuild {
         })
     }
 
-    /// Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+    /// Joins `probe` to this build: `prejoin.join(probe, build, ...)` with the same arguments, results and errors.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-    /// >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
-    /// [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+    ///     [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
     #[pyo3(signature = (probe, *positional, **options),
            text_signature = "($self, probe, on=None, how='inner', *, where=None, select=None, prefix='', \
                              suffix='_right', default=None, coalesce=None, limit=None, batch_size=None, validate=None, \
@@ -446,17 +539,24 @@ impl PyPreparedBuild {
         join.call(first.as_sequence().concat(positional.as_sequence())?.to_tuple()?, options)
     }
 
-    /// The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+    /// The pairs of a join as row numbers, in the order of `join`.
     ///
-    /// keys: the probe side's keys, as for `lookup`.
-    /// how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+    /// Args:
+    ///     keys: The keys of the probe side, as for `lookup`.
+    ///     how: "inner", "left", "right" or "full".
     ///
-    /// Build rows are positions in `to_table()`.
+    /// Returns:
+    ///     (probe rows, build rows): two pyarrow.UInt32Arrays of one length, with null for a row without a partner.
+    ///     Build rows are positions in `to_table()`.
     ///
-    /// >>> import prejoin, pyarrow as pa
-    /// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
-    /// >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
-    /// [[0, 0, 1], [1, 2, None]]
+    /// Raises:
+    ///     PlanError: For keys of another type, and for another word for `how`.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+    ///     >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+    ///     [[0, 0, 1], [1, 2, None]]
     #[pyo3(signature = (keys, how="inner"))]
     fn probe_indices<'py>(&self, keys: &Bound<'py, PyAny>, how: &str) -> PyResult<Pair<'py>> {
         guarded(|| lookup::probe_indices(keys, &self.build, join_type(how)?))
@@ -492,25 +592,37 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
     PySchema::new(py, schema)?.batch(py, &row)?.call_method1("column", (0,))?.get_item(0)
 }
 
-/// Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+/// Prepares `source` as a build: reads it once and indexes it by the key columns `on`.
 ///
-/// schema: needed for an iterator that may be empty; else checked against the source's own.
-/// null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
-/// keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
-/// order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
-///     times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
-///     come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
-/// pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+/// Args:
+///     source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
+///         whatever else has the Arrow PyCapsule interface.
+///     on: The names of the key columns, one or several.
+///     schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
+///         it.
+///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+///     order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
+///         dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
+///         is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
+///         is by this order.
+///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+///     pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
+///     config: Choices about index and filters.
 ///
-/// An exception of the source comes through unchanged. After an error the pool is as it was.
+/// Returns:
+///     The finished build.
 ///
-/// Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
-/// if the pool refuses; TypeError for what gives no rows.
+/// Raises:
+///     PlanError: For unknown columns and unsupported types, before the source is asked for rows.
+///     ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
+///     TypeError: For an object that gives no rows.
+///     Exception: What the source raises, unchanged.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
-/// >>> users.num_rows, users.num_keys, users.is_unique
-/// (3, 2, False)
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+///     >>> users.num_rows, users.num_keys, users.is_unique
+///     (3, 2, False)
 #[pyfunction]
 #[pyo3(signature = (source, on=None, *, schema=None, null_equal=None, keep="all", order_by=None, pool=None, config=None,
                     **unknown),

@@ -20,27 +20,39 @@ use crate::python::signals::interruptible;
 
 /// Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 ///
-/// verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
-///     opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
-/// pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
-/// memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
-///     happens to the file later can harm it, and nothing is shared.
+/// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it
+/// in place, changes memory in use: joins give wrong rows, or SIGBUS ends the process. Replace the file instead:
+/// `prejoin.open(new).save(path)`, or `mv` within one file system. If others may write to it, open it with
+/// `memory=True`.
 ///
-/// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
-/// place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
-/// `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+/// An opened build is pickled as its path and fingerprint, and is opened again where it is unpickled.
 ///
-/// An opened build pickles as its path and fingerprint, and is opened again on the other side.
+/// Args:
+///     path: The name of the file.
+///     verify: Check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB.
+///         Without it opening takes microseconds: the index is read with bounds checks only, each column is checked
+///         when it is first used.
+///     pool: Pays for the mapped bytes, once per process however often the file is opened with it. By default no
+///         pool does.
+///     memory: Copy the file into memory of this process, charged to the pool like a build that was prepared.
+///         Nothing that happens to the file later can harm it, and nothing is shared.
 ///
-/// Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
-/// the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
+/// Returns:
+///     The build.
 ///
-/// >>> import os, tempfile, prejoin, pyarrow as pa
-/// >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
-/// >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
-/// >>> users = prejoin.open(path)
-/// >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
-/// ['bob']
+/// Raises:
+///     ExecutionError: For a damaged file, and for one of another kind.
+///     NotSupported: For a file of another version.
+///     ResourcesExhausted: If the pool refuses.
+///     OSError: Of the file system, in its subclasses such as FileNotFoundError.
+///
+/// Example:
+///     >>> import os, tempfile, prejoin, pyarrow as pa
+///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+///     >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
+///     >>> users = prejoin.open(path)
+///     >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
+///     ['bob']
 #[pyfunction]
 #[pyo3(signature = (path, *, verify=true, pool=None, memory=false))]
 pub(crate) fn open(
@@ -56,14 +68,29 @@ pub(crate) fn open(
     })
 }
 
-/// What the header of a saved build tells, without reading the rest or checking it.
+/// What the header of a saved build says. The rest of the file is neither read nor checked.
 ///
-/// Keys: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has), index_kind,
-/// membership, bytes (by part, and of the file), rows_at (offset and length of the Arrow IPC file in it), fingerprint,
-/// name, version and loaded_at (of the snapshot that it holds, None where nobody said), created (when the file was
-/// written), prejoin_version, format_version.
+/// Args:
+///     path: The name of the file.
 ///
-/// Raises what `open` raises.
+/// Returns:
+///     A dict: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has),
+///     index_kind, membership, bytes (by part, and of the file), rows_at (offset and length in bytes of the Arrow
+///     IPC file in it), fingerprint, name, version and loaded_at (of the snapshot that it holds, None where nobody
+///     said), created (when the file was written), prejoin_version, format_version.
+///
+/// Raises:
+///     ExecutionError: For a damaged header, and for a file of another kind.
+///     NotSupported: For a file of another version.
+///     OSError: Of the file system, in its subclasses such as FileNotFoundError.
+///
+/// Example:
+///     >>> import os, tempfile, prejoin, pyarrow as pa
+///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").save(path)
+///     >>> header = prejoin.inspect(path)
+///     >>> header["keys"], header["num_rows"], header["duplicates"]
+///     (['id'], 3, 1)
 #[pyfunction]
 pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     guarded(|| {
@@ -100,16 +127,17 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
     })
 }
 
-/// A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
+/// A build in memory that other processes of this host map. `PreparedBuild.share` makes it; it can be pickled.
 ///
-/// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
-/// opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
-/// file, removed with the first handle.
+/// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that
+/// was opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a
+/// temporary file, removed with the first handle.
 ///
-/// >>> import pickle, prejoin, pyarrow as pa
-/// >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
-/// >>> pickle.loads(pickle.dumps(shared)).open().num_rows
-/// 2
+/// Example:
+///     >>> import pickle, prejoin, pyarrow as pa
+///     >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
+///     >>> pickle.loads(pickle.dumps(shared)).open().num_rows
+///     2
 #[pyclass(name = "SharedBuild", module = "prejoin", frozen)]
 pub(crate) struct PySharedBuild(SharedBuild);
 
@@ -122,9 +150,19 @@ impl PySharedBuild {
 
 #[pymethods]
 impl PySharedBuild {
-    /// Maps the build; `verify` and `pool` are those of `prejoin.open`.
+    /// Maps the build.
     ///
-    /// Raises what `prejoin.open` raises.
+    /// Args:
+    ///     verify: As for `prejoin.open`.
+    ///     pool: As for `prejoin.open`.
+    ///
+    /// Returns:
+    ///     The build.
+    ///
+    /// Raises:
+    ///     ExecutionError: If something else is in the place of the build, because the process that shared it is gone.
+    ///     ResourcesExhausted: If the pool refuses.
+    ///     OSError: Of the system, in its subclasses.
     #[pyo3(signature = (*, verify=true, pool=None))]
     fn open(&self, py: Python<'_>, verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> PyResult<PyPreparedBuild> {
         guarded(|| {

@@ -27,7 +27,7 @@ use crate::python::shutdown::{attach, or_sleep};
 pub(crate) struct Imported {
     /// The rows, under the batch's own schema (nullability and metadata may differ from the source's).
     pub(crate) batch: RecordBatch,
-    /// The allocations behind the first batch of the source, as address ranges, where the producer tells them.
+    /// The allocations behind the first batch of the source, as address ranges, if the producer shows them.
     pub(crate) extents: Option<Vec<Range<usize>>>,
 }
 
@@ -51,7 +51,7 @@ enum Pull {
     /// Pulled by Python's `next`, so that exceptions keep their identity and each batch shows its own schema.
     Python {
         iterator: Py<PyAny>,
-        /// The element that is being read; first of all the one that told the schema.
+        /// The element that is being read; at first the one whose schema was taken.
         current: Option<Box<Source>>,
     },
     Stream(CStream),
@@ -100,8 +100,8 @@ impl Scan {
 }
 
 impl Source {
-    /// Opens `object`. `schema` is needed for an iterator that may be empty; where the source has one of its own, names
-    /// and types must be the same. No batch is asked for, but of a plain iterator without `schema`.
+    /// Opens `object`. `schema` is needed for an iterator that may be empty; if the source shows one, names
+    /// and types must be the same. Only a plain iterator without `schema` is asked for a batch.
     pub(crate) fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
         let py = object.py();
         let names = pyarrow(py)?;
@@ -212,7 +212,7 @@ impl Source {
                 }
                 let Some(first) = next_element(&iterator)? else {
                     return Err(plan(format!(
-                        "{} gave no batch, so there is no schema; pass schema=",
+                        "{} gave no batches, so its schema is not known; pass schema=",
                         type_name(iterable)
                     )));
                 };
@@ -234,7 +234,10 @@ impl Source {
             || element.hasattr(intern!(py, "__arrow_c_array__"))?
             || is_a(element, "pandas", "DataFrame")?;
         if !tabular {
-            return Err(type_error(format!("element {at} of the source is no batch but {}", type_name(element))));
+            return Err(type_error(format!(
+                "element {at} of the source is not a batch of rows but {}",
+                type_name(element)
+            )));
         }
         Self::open(element, None)
     }
@@ -424,7 +427,7 @@ fn seen(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(seen.bind(py))
 }
 
-/// Objects that take no weak reference or have no hash cannot be told apart; they are let through.
+/// Objects without weak references or a hash cannot be remembered; they are let through.
 fn refuse_seen(reader: &Bound<'_, PyAny>) -> PyResult<()> {
     if seen(reader.py())?.contains(reader).unwrap_or(false) {
         return Err(plan(format!(
