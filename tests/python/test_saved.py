@@ -447,7 +447,7 @@ def test_a_handle_of_something_else_is_refused(tmp_path: Path) -> None:
     attach = shared.__reduce__()[0]
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", tmp_path, Path("/dev/null"), Path(__file__)):
-        with pytest.raises(prejoin.ExecutionError, match="something else stands where the shared build was"):
+        with pytest.raises(prejoin.ExecutionError, match="something else is in the place of the shared build"):
             attach(str(place), "0" * 32)
 
 
