@@ -1,5 +1,6 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
+import datetime
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
@@ -38,6 +39,7 @@ from prejoin.typing import (
     SupportsToReader,
     Tolerance,
     Validate,
+    Version,
 )
 
 __version__: str
@@ -247,11 +249,26 @@ class PreparedBuild:
         """
 
     @property
+    def name(self) -> str | None:
+        """The name under which a cache holds the build, or the file that it was opened from; else None."""
+
+    @property
+    def version(self) -> Version:
+        """The version of the table that the build holds, as its loader or publisher named it; else None."""
+
+    @property
+    def loaded_at(self) -> datetime.datetime | None:
+        """When the build was loaded, as a datetime in UTC, where a cache loaded it; else None."""
+
+    def _label(self, name: str, version: str | None, loaded_at: datetime.datetime) -> Self: ...
+    @property
     def path(self) -> str | None:
         """The file that the build was opened from, as an absolute path; None for a build in memory."""
 
     def save(self, path: str | os.PathLike[str], *, mode: int | None = None) -> None:
         """Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
+
+        The file also says name, version and loaded_at, where the handle has them.
 
         The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
         was there before, or the new file. A process that has the old file open keeps it.
@@ -2128,7 +2145,8 @@ def inspect(path: str | os.PathLike[str]) -> Saved:
     Returns:
         A dict: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has),
         index_kind, membership, bytes (by part, and of the file), rows_at (offset and length in bytes of the Arrow
-        IPC file in it), fingerprint, created (when the file was written), prejoin_version, format_version.
+        IPC file in it), fingerprint, name, version and loaded_at (of the snapshot that it holds, None where nobody
+        said), created (when the file was written), prejoin_version, format_version.
 
     Raises:
         ExecutionError: For a damaged header, and for a file of another kind.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
@@ -18,7 +19,7 @@ use crate::columns::{Bounds, Positions};
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
-use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild};
+use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, Snapshot};
 use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities, validate_of};
 use crate::python::as_of::At;
 use crate::python::attached::JoinCache;
@@ -43,7 +44,7 @@ use crate::python::values::keys::columns_of;
 ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
 ///     >>> users.num_rows, users.keys, users.index_kind
 ///     (2, ['id'], 'dense')
-#[pyclass(name = "PreparedBuild", module = "prejoin", frozen, mapping)]
+#[pyclass(name = "PreparedBuild", module = "prejoin", frozen, mapping, weakref)]
 pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
     /// Joins attached to this build by `prejoin.join`.
@@ -51,11 +52,18 @@ pub(crate) struct PyPreparedBuild {
     /// Joins of rows that are dicts.
     pub(crate) row_joins: PlanCache,
     lookups: LookupCache,
+    /// Which snapshot of a table this handle stands for, where somebody said so after the build was made.
+    snapshot: OnceLock<Snapshot>,
 }
 
 impl PyPreparedBuild {
     pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
-        Self { build, joins: JoinCache::default(), row_joins: PlanCache::default(), lookups: LookupCache::default() }
+        let (joins, row_joins, lookups) = (JoinCache::default(), PlanCache::default(), LookupCache::default());
+        Self { build, joins, row_joins, lookups, snapshot: OnceLock::new() }
+    }
+
+    fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.get().or(self.build.snapshot())
     }
 
     fn key_names(&self) -> Vec<&str> {
@@ -172,6 +180,46 @@ impl PyPreparedBuild {
         })
     }
 
+    /// The name under which a cache holds the build, or the file that it was opened from; else None.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.snapshot().map(|snapshot| snapshot.name.as_str())
+    }
+
+    /// The version of the table that the build holds, as its loader or publisher named it; else None.
+    #[getter]
+    fn version<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        guarded(|| {
+            let version = self.snapshot().and_then(|snapshot| snapshot.version.as_deref());
+            version.map(|version| saved::version(py, version)).transpose()
+        })
+    }
+
+    /// When the build was loaded, as a datetime in UTC, where a cache loaded it; else None.
+    #[getter]
+    fn loaded_at(&self) -> Option<SystemTime> {
+        self.snapshot().map(|snapshot| snapshot.loaded_at)
+    }
+
+    /// This handle as the one of that snapshot; another handle on the same build where it already stands for one.
+    fn _label(
+        slf: Bound<'_, Self>,
+        name: String,
+        version: Option<String>,
+        loaded_at: SystemTime,
+    ) -> PyResult<Bound<'_, Self>> {
+        let snapshot = Snapshot { name, version, loaded_at };
+        let this = slf.get();
+        if this.build.snapshot().is_none() && *this.snapshot.get_or_init(|| snapshot.clone()) == snapshot
+            || this.snapshot() == Some(&snapshot)
+        {
+            return Ok(slf);
+        }
+        let other = Self::new(Arc::clone(&this.build));
+        let _ = other.snapshot.set(snapshot);
+        Bound::new(slf.py(), other)
+    }
+
     /// The file that the build was opened from, as an absolute path; None for a build in memory.
     #[getter]
     fn path(&self) -> Option<&OsStr> {
@@ -179,6 +227,8 @@ impl PyPreparedBuild {
     }
 
     /// Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
+    ///
+    /// The file also says name, version and loaded_at, where the handle has them.
     ///
     /// The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
     /// was there before, or the new file. A process that has the old file open keeps it.
@@ -200,7 +250,7 @@ impl PyPreparedBuild {
     ///     2
     #[pyo3(signature = (path, *, mode=None))]
     fn save(&self, py: Python<'_>, path: PathBuf, mode: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        guarded(|| saved::save(py, &self.build, &path, mode))
+        guarded(|| saved::save(py, &self.build, self.snapshot(), &path, mode))
     }
 
     /// Copies the build into memory that other processes of this host map.
@@ -215,7 +265,7 @@ impl PyPreparedBuild {
     ///     ResourcesExhausted: If the pool refuses.
     ///     OSError: Of the system.
     fn share(&self, py: Python<'_>) -> PyResult<saved::PySharedBuild> {
-        guarded(|| saved::PySharedBuild::new(py, &self.build))
+        guarded(|| saved::PySharedBuild::new(py, &self.build, self.snapshot()))
     }
 
     /// An opened build travels as its path and fingerprint.
