@@ -11,20 +11,28 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # One feature set, one profile and one environment for cargo and maturin, so that dependencies compile once.
 CI := --profile ci --locked
 MATURIN := $(BIN)/maturin develop --locked
-# What maturin tells pyo3's build scripts; without it clippy and maturin would recompile pyo3 for each other.
+# What maturin tells pyo3's build scripts; without it clippy and maturin would recompile pyo3 for each other. maturin names the
+# file after the version of Python; make test-lowest leaves one of another version beside it.
 TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
-AS_MATURIN := env PYO3_BUILD_EXTENSION_MODULE=1 \
-	$$(ls $(TARGET)/maturin/pyo3-config-*.txt | head -n 1 | sed 's/^/PYO3_CONFIG_FILE=/')
+AS_MATURIN := env PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE=$$(ls $(TARGET)/maturin/pyo3-config-*-$$($(BIN)/python -c \
+	'import sys; print("%d.%d" % sys.version_info[:2])')*.txt)
 # What cargo puts into a package beside the files of the project.
 ADDED_BY_CARGO := .cargo_vcs_info.json Cargo.toml.orig
 # A virtual environment with the lowest version of each package that pyproject.toml allows.
 LOWEST := $(TARGET)/lowest
 LOWEST_BIN := $(LOWEST)/$(notdir $(BIN))
-# The other files of tests make columns that pyarrow 16 does not know (decimal32, uuid) or makes wrongly (run-end encoded).
-LOWEST_TESTS := $(patsubst %,tests/python/test_%.py,condition_operators dynamic_filters flights hash_join join lookup \
-	output_control pickle prepare prepare_sources saved sources)
-# Nor does it know decimal64, and it makes half floats of numpy's values only.
-LOWEST_TESTS += -k 'not decimals_of_any_scale and not data_type4-held4 and not data_type2-0.5'
+# Not run: files whose data pyarrow 16 cannot make, which are decimal32, decimal64, uuid and json columns, half floats of other
+# values than numpy's, views by a cast and run-end encoded columns of two arrays; then tests of other files with such data.
+LOWEST_WITHOUT := decimals_of_any_scale or data_type4-held4 or data_type2-0.5 or (keys_in_chunks and runs) or lookup_in_views \
+	or views_of_text_into_csv or (star and form_of)
+# pyarrow 16 reads INT96 times that 64 bits of nanoseconds do not reach wrongly.
+LOWEST_WITHOUT += or old_parquet_times_far_away
+# The csv module of Python 3.10, with which these tests read what was written, refuses the character NUL.
+LOWEST_WITHOUT += or x00b
+# Hypothesis 6.100 parses the source of each lambda of a strategy anew at each draw: minutes for this test.
+LOWEST_WITHOUT += or (condition_joins and every_join_type)
+LOWEST_TESTS := -k 'not ($(LOWEST_WITHOUT))' $(patsubst %,--ignore=tests/python/test_%.py,cli_outputs condition_types \
+	interchange layouts public_reports types)
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH CONDA_PREFIX
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 

@@ -13,7 +13,7 @@ Categories: rebuild   the engine's own join called per batch; the build table is
                       batch, no re-use by a second query.  A throughput bound for that engine
             limit     only gathers the three output columns by already known matching indices
             crossing  only brings the batch into the engine and three columns out again, without a join
-Kinds of keys: int64 (i * 17: a perfect-hash index), random64 (64 random bits), utf8 ("key-" and 8 digits), uuid (16 random
+Kinds of keys: int64 (i * 17: the dense index), random64 (64 random bits), utf8 ("key-" and 8 digits), uuid (16 random
 bytes). Build rows are in random order. `first` is the time of the first call after preparing.
 Every engine runs in a process of its own, once with 1 thread and once with its default number of threads.
 Every result is compared in full with the expected table; a wrong result is an error, not a number.

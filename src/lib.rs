@@ -109,7 +109,8 @@ pub use join::{
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use prepare::{
-    BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, admission,
+    BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, Snapshot,
+    admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, StarPlan, StarProbe, StarRows};
 pub use run::{

@@ -1,5 +1,6 @@
 """The compiled part of prejoin. Import from `prejoin`, not from here."""
 
+import datetime
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, final, overload
@@ -38,6 +39,7 @@ from prejoin.typing import (
     SupportsToReader,
     Tolerance,
     Validate,
+    Version,
 )
 
 __version__: str
@@ -74,13 +76,22 @@ class InternalError(PrejoinError, RuntimeError):
 
 @final
 class MemoryPool:
-    """A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak.
+    """A memory pool: grants bytes up to a limit, and remembers the most that were granted at one time.
 
     Builds are charged to a pool before they allocate, for as long as they live.
 
-    >>> import prejoin
-    >>> prejoin.MemoryPool(64 << 20)
-    MemoryPool(limit=67108864, reserved=0, peak=0)
+    Args:
+        limit: The largest number of bytes that are granted at one time; None for any number.
+
+    Raises:
+        PlanError: For a limit that is negative or does not fit 64 bits.
+        TypeError: For a limit that is not an int.
+
+    Example:
+        >>> import prejoin
+        >>> prejoin.MemoryPool(64 << 20)
+        MemoryPool(limit=67108864, reserved=0, peak=0)
+
     """
 
     def __new__(cls, limit: int | None = None) -> Self: ...
@@ -100,13 +111,28 @@ class MemoryPool:
 class Config:
     """Choices of one preparation; every field has a default that suits most builds.
 
-    perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
-        index; above 1 turns it off.
-    perfect_hash_small_range: key ranges up to this get one whatever their density.
-    in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
-    in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+    Integer keys that lie close together get a dense index: a bitmap over the range from the least to the greatest
+    key, in which nothing is hashed. The two arguments for it have the name "perfect hash", by which such an index
+    is also known.
 
-    Raises PlanError for a number out of range.
+    Args:
+        perfect_hash_min_density: The smallest share of distinct keys in their range, such as 0.15, at which integer
+            keys get a dense index; above 1 none do, apart from small ranges.
+        perfect_hash_small_range: The largest range of keys that gets a dense index whatever its density.
+        in_list_max_bytes: The largest key column, in bytes, that a filter gets as a list of keys; 0 turns lists
+            off.
+        in_list_max_values: The largest number of distinct keys that a filter gets as a list; 0 turns lists off.
+
+    Raises:
+        PlanError: For a number out of range.
+        TypeError: For a value that is not a number.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> config = prejoin.Config(perfect_hash_min_density=2.0, perfect_hash_small_range=0)
+        >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id", config=config).index_kind
+        'hashed'
+
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -124,26 +150,34 @@ class Config:
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
     @property
     def perfect_hash_min_density(self) -> float:
-        """Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off."""
+        """Smallest share of distinct keys in their range at which integer keys get a dense index."""
 
     @property
     def perfect_hash_small_range(self) -> int:
-        """Key ranges up to this are indexed by perfect hash whatever their density."""
+        """Largest range of keys that gets a dense index whatever its density."""
 
     @property
     def in_list_max_bytes(self) -> int:
-        """Largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off."""
+        """Largest key column, in bytes, that a filter gets as a list of keys; 0 turns lists off."""
 
     @property
     def in_list_max_values(self) -> int:
-        """Largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off."""
+        """Largest number of distinct keys that a filter gets as a list; 0 turns lists off."""
 
 @final
 class PreparedBuild:
     """The build side of a hash join, prepared once: rows, index and memory charge.
 
-    Immutable; any number of joins and threads probe it at once. Made by `prepare` and `HashJoin.prepare_build`. When
-    the last join, reader or table that uses it is gone, its memory and its charge go together.
+    It never changes, and any number of joins and threads probe it at once. `prepare`, `open` and
+    `HashJoin.prepare_build` make it. When the last join, reader or table that uses it is gone, its memory is freed
+    and its charge ends.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        >>> users.num_rows, users.keys, users.index_kind
+        (2, ['id'], 'dense')
+
     """
 
     @property
@@ -168,7 +202,7 @@ class PreparedBuild:
 
     @property
     def is_unique(self) -> bool:
-        """True where no key that a probe can match stands in two rows."""
+        """True if no key that a probe can match is in two rows."""
 
     @property
     def order_by(self) -> str | None:
@@ -176,7 +210,7 @@ class PreparedBuild:
 
     @property
     def index_kind(self) -> str:
-        """Which index was made: "dense", "hashed", "bytes" or "rows"; "single" without key columns."""
+        """The kind of index: "dense", "hashed", "bytes" or "rows"; "single" for a build without key columns."""
 
     @property
     def reserved_bytes(self) -> int:
@@ -184,27 +218,49 @@ class PreparedBuild:
 
     @property
     def bounds(self) -> list[tuple[pa.Scalar, pa.Scalar] | None]:
-        """Least and greatest value of each key as two pyarrow scalars; None for byte keys, and where there is none."""
+        """Least and greatest value of each key as two pyarrow scalars.
+
+        None for a key column without values, and for types without an order, such as text.
+        """
 
     @property
     def membership(self) -> str:
-        """How membership is told: "in_list" for a small build, else "map"."""
+        """How a filter finds out which keys there are.
+
+        "in_list" if the build is small and has a list of them, else "map": they are looked up in the index.
+        """
 
     def memory(self) -> Memory:
-        """Bytes by part, by whose they are, and as the pool knows them.
+        """Bytes of the build, by part and by who shares them.
 
-        rows, index (keys to groups), groups (groups to rows); private (of this process), mapped (of a file, shared with
-        all processes that map it); reserved (charged to the pool).
+        Returns:
+            A dict of byte counts: rows, index (from keys to groups of equal keys), groups (from groups to rows);
+            private (of this process alone), mapped (of a file, shared with all processes that map it); reserved
+            (charged to the pool).
+
         """
 
     @property
     def fingerprint(self) -> str:
         """Identity of the contents: 32 hexadecimal digits.
 
-        A hash of the rows in any order, the schema, the keys and their null equality. Computed once, in one pass over
-        the rows; it does not withstand malice.
+        A hash of the rows in any order, the schema, the keys and their null equality. It is computed once, in one pass
+        over the rows. It finds accidents; somebody who wants to can construct two builds with the same fingerprint.
         """
 
+    @property
+    def name(self) -> str | None:
+        """The name under which a cache holds the build, or the file that it was opened from; else None."""
+
+    @property
+    def version(self) -> Version:
+        """The version of the table that the build holds, as its loader or publisher named it; else None."""
+
+    @property
+    def loaded_at(self) -> datetime.datetime | None:
+        """When the build was loaded, as a datetime in UTC, where a cache loaded it; else None."""
+
+    def _label(self, name: str, version: str | None, loaded_at: datetime.datetime) -> Self: ...
     @property
     def path(self) -> str | None:
         """The file that the build was opened from, as an absolute path; None for a build in memory."""
@@ -212,27 +268,52 @@ class PreparedBuild:
     def save(self, path: str | os.PathLike[str], *, mode: int | None = None) -> None:
         """Saves the build as one file that `prejoin.open` maps; the same batches give the same file, byte for byte.
 
-        mode: permission bits of the file; by default those of the file that is replaced, and for a new one 0o600, the
-            user alone reads it.
+        The file also says name, version and loaded_at, where the handle has them.
 
         The file is written beside `path`, checked, brought to the disk, and renamed: a crash at any point leaves what
-        was there before, or the new file. Who has the old file open keeps it.
+        was there before, or the new file. A process that has the old file open keeps it.
 
-        Raises NotSupported for types that Arrow IPC does not carry, OSError of the file system; nothing is left behind
-        then.
+        Args:
+            path: The name of the file.
+            mode: Permission bits of the file. By default those of the file that is replaced, and for a new one 0o600,
+                which lets only the user read it.
+
+        Raises:
+            NotSupported: For types that Arrow IPC does not carry.
+            OSError: Of the file system, in its subclasses. Nothing is left behind after an error.
+
+        Example:
+            >>> import os, tempfile, prejoin, pyarrow as pa
+            >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+            >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").save(path)
+            >>> prejoin.open(path).num_rows
+            2
+
         """
 
     def share(self) -> SharedBuild:
-        """Copies the build into memory that other processes of this host map, and gives a handle that pickles.
+        """Copies the build into memory that other processes of this host map.
 
         The copy is charged to the build's pool for as long as the handle lives.
 
-        Raises NotSupported for types that Arrow IPC does not carry, ResourcesExhausted if the pool refuses.
+        Returns:
+            A handle that can be pickled.
+
+        Raises:
+            NotSupported: For types that Arrow IPC does not carry.
+            ResourcesExhausted: If the pool refuses.
+            OSError: Of the system.
+
         """
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, bool, bool]]: ...
     def to_table(self) -> pa.Table:
-        """The build rows in build order as a table that shares the build's memory and keeps the build alive."""
+        """The build rows in build order.
+
+        Returns:
+            A pyarrow.Table that shares the build's memory and keeps the build and its charge alive.
+
+        """
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """The build rows as a stream, by the Arrow PyCapsule interface: a build is a table for whoever reads tables."""
@@ -252,21 +333,33 @@ class PreparedBuild:
         tolerance: Tolerance | None = None,
         allow_exact_matches: bool = True,
     ) -> dict[str, Any] | None:
-        """The row of one key as a dict of Python values, `default` where the key is absent.
+        """The row of one key as a dict of Python values.
 
-        key: a value, or a tuple of one for each key column. Values match as keys of a join do. As in any mapping, what
-            cannot be a key of this build is absent: an int that the key's type cannot hold, a text where keys are ints.
-        keep: "first" or "last" row of a key, where some key has several.
-        asof: for a build prepared with `order_by`, the value that is looked for among the rows of the key. It chooses
-            one by `strategy`, `tolerance` and `allow_exact_matches`, as of `join_asof`. A build without key columns
-            takes None as key.
+        Args:
+            key: A value, or a tuple of one value for each key column. Values match as keys of a join do. As in any
+                mapping, what cannot be a key of this build is absent: an int that the type of the key cannot hold, text
+                if keys are ints.
+            default: What is returned if the key is absent.
+            keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: For a build prepared with `order_by`: the value that is looked for among the rows of the key. It
+                chooses one row of each key by `strategy`, `tolerance` and `allow_exact_matches`. A build without key
+                columns takes None as key.
+            strategy: "backward", "forward" or "nearest", as for `join_asof`.
+            tolerance: The largest distance of the row that `asof` chooses.
+            allow_exact_matches: Whether `asof` takes rows at the value itself.
 
-        Raises PlanError for a build that repeats keys without `keep`.
+        Returns:
+            {column name: value}, or `default`.
 
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.get(2), users.get(3), users[1], 3 in users
-        ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
+        Raises:
+            PlanError: If keys repeat and `keep` is "all".
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.get(2), users.get(3), users[1], 3 in users
+            ({'id': 2, 'name': 'bob'}, None, {'id': 1, 'name': 'ada'}, False)
+
         """
 
     @overload
@@ -299,26 +392,105 @@ class PreparedBuild:
         tolerance: Tolerance | None = None,
         allow_exact_matches: bool = True,
     ) -> pa.RecordBatch:
-        """One row per key, in order, as a pyarrow.RecordBatch; null, or the default, where the key is absent.
+        """One row for each key, in the order of the keys.
 
-        keys: a list or another iterable of keys (of tuples where there are several key columns), an array or series, a
-            mapping of key names to lists or arrays, or a table with the key columns; by position where it has none of
-            their names.
-        columns: names of build columns, all by default.
-        default: what stands where the key is absent: {column: value}, or one value for all columns. A null of a key
-            that is in the build stays null.
-        keep: "first" or "last" row of a key, where some key has several.
-        asof: for a build prepared with `order_by`, what is looked for among the rows of each key: one value for each,
-            as a list or an array, or one for all. It chooses one row by `strategy`, `tolerance` and
-            `allow_exact_matches`, as of `join_asof`. A build without key columns takes None as keys.
+        Args:
+            keys: A list or another iterable of keys (of tuples if there are several key columns), an array or series, a
+                mapping of key names to lists or arrays, or a table with the key columns. Columns of a table are found
+                by name, or by position if it has none of the names.
+            columns: Names of build columns; all by default.
+            default: The values of a key that is absent: {column: value}, or one value for all columns. A null of a key
+                that is in the build stays null.
+            keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: For a build prepared with `order_by`: what is looked for among the rows of each key, one value for
+                each as a list or an array, or one for all. It chooses one row of each key by `strategy`, `tolerance`
+                and `allow_exact_matches`. A build without key columns takes None as keys.
+            strategy: "backward", "forward" or "nearest", as for `join_asof`.
+            tolerance: The largest distance of the row that `asof` chooses.
+            allow_exact_matches: Whether `asof` takes rows at the value itself.
 
-        Raises PlanError for keys of another type, for a default that the type of its column does not hold exactly, and
-        for a build that repeats keys without `keep`.
+        Returns:
+            A pyarrow.RecordBatch of as many rows as keys, with null or the default for keys that are absent.
 
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.lookup([2, 3], columns=["name"]).to_pylist()
-        [{'name': 'bob'}, {'name': None}]
+        Raises:
+            PlanError: For keys of another type, a default that the type of its column does not hold exactly, and if
+                keys repeat and `keep` is "all".
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.lookup([2, 3], columns=["name"]).to_pylist()
+            [{'name': 'bob'}, {'name': None}]
+
+        """
+
+    def lookup_rows(
+        self, keys: Keys, columns: Sequence[str] | None = None, default: Any = None, *, keep: Keep = "all"
+    ) -> list[dict[str, Any]]:
+        """One row per key, in order, as a list of dicts of Python values.
+
+        Values are those of `lookup(..).to_pylist()`, made straight from the columns.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns, which the dicts have in this order; all by default.
+            default: What stands where the key is absent: {column: value}, or one value for all columns, by default
+                None.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A list of one dict per key; each is the caller's to change.
+
+        Raises:
+            PlanError: As for `lookup`, and where the build has a name twice.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.lookup_rows([2, 3], ["name"])
+            [{'name': 'bob'}, {'name': None}]
+
+        """
+
+    def lookup_numpy(
+        self,
+        keys: Keys,
+        columns: Sequence[str],
+        *,
+        default: float | Mapping[str, float] | None = None,
+        dtype: Any = None,
+        out: Any = None,
+        keep: Keep = "all",
+    ) -> Any:
+        """The numbers of some columns for each key, in order, as one matrix of numpy with a row per key.
+
+        The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by the call.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns that hold numbers or Booleans.
+            default: What stands where the key is absent or its value is null: {column: value}, or one value for all
+                columns. NaN by default; integers have none, so that they need a default where one is used.
+            dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of
+                `out`, else float32 where it holds every value of the columns' types, else float64. Only columns of
+                integers and Booleans become integers.
+            out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A numpy.ndarray of shape (number of keys, number of columns), or `out`.
+
+        Raises:
+            PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
+            ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
+            TypeError: For an `out` that is no array of numpy.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> shops = prejoin.prepare(pa.table({"id": [1, 2], "rank": [7, 8], "open": [True, False]}), on="id")
+            >>> shops.lookup_numpy([2, 9, 1], ["rank", "open"], default={"rank": -1}).tolist()
+            [[8.0, 0.0], [-1.0, nan], [7.0, 1.0]]
+
         """
 
     def map(
@@ -333,61 +505,107 @@ class PreparedBuild:
         tolerance: Tolerance | None = None,
         allow_exact_matches: bool = True,
     ) -> Any:
-        """The value of one column for each key, in order; null, or the default, where the key is absent.
+        """The value of one column for each key, in the order of the keys.
 
-        A pandas or polars series, or a pandas index, gives one of the same library with its name and index: in pandas'
-        own types, where integers and Booleans with nulls are "Int64" and "boolean". All else gives a pyarrow.Array.
+        Args:
+            keys: As for `lookup`.
+            column: The name of a build column.
+            default: The value of a key that is absent. A null of a key that is in the build stays null.
+            keep: "first" or "last" row of a key, for builds in which keys repeat.
+            asof: As for `lookup`.
+            strategy: As for `lookup`.
+            tolerance: As for `lookup`.
+            allow_exact_matches: As for `lookup`.
 
-        keys: as for `lookup`.
-        column: the name of a build column.
-        default: what stands where the key is absent. A null of a key that is in the build stays null.
-        keep: "first" or "last" row of a key, where some key has several.
-        asof, strategy, tolerance, allow_exact_matches: as for `lookup`.
+        Returns:
+            For a pandas or polars series, or a pandas index, one of the same library with its name and index: in
+            pandas' own types, where integers and Booleans with nulls are "Int64" and "boolean". For other keys a
+            pyarrow.Array. Keys that are absent have null or the default.
 
-        Raises PlanError for an unknown column, for keys of another type, for a default that the column's type does not
-        hold exactly, and for a build that repeats keys without `keep`.
+        Raises:
+            PlanError: For an unknown column, keys of another type, a default that the column's type does not hold
+                exactly, and if keys repeat and `keep` is "all".
 
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
-        ['bob', 'nobody', 'ada']
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.map([2, 3, 1], "name", "nobody").to_pylist()
+            ['bob', 'nobody', 'ada']
+
         """
 
     def contains(self, keys: Keys) -> Any:
-        """Whether each key is in the build: Booleans without nulls, in a pyarrow.BooleanArray or as of `map`.
+        """Whether each key is in the build.
 
-        keys: as for `lookup`.
+        Args:
+            keys: As for `lookup`.
+
+        Returns:
+            Booleans without nulls, one for each key: a series or index as of `map`, else a pyarrow.BooleanArray.
+
+        Raises:
+            PlanError: For keys of another type.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id").contains([2, 3]).to_pylist()
+            [True, False]
+
         """
 
     def count_matches(self, keys: Keys) -> Any:
-        """The number of build rows of each key: 32-bit numbers without nulls, in a pyarrow.UInt32Array or as of `map`.
+        """The number of build rows of each key.
 
-        keys: as for `lookup`.
+        Their sum is the exact number of rows of an inner join, before it is made.
 
-        Their sum is the exact number of rows of an inner join, before anything of it is made.
+        Args:
+            keys: As for `lookup`.
+
+        Returns:
+            32-bit numbers without nulls, one for each key: a series or index as of `map`, else a pyarrow.UInt32Array.
+
+        Raises:
+            PlanError: For keys of another type.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").count_matches([2, 3]).to_pylist()
+            [2, 0]
+
         """
 
     def counts(self, *, limit: int | None = None) -> pa.Table:
-        """The keys that stand in several rows, as a pyarrow.Table of the key columns and a column "count".
+        """The keys that are in several rows, and how many rows each has.
 
-        Keys with most rows come first, of equal ones that of the earliest row. Keys that nothing can match, those with
-        a null without `null_equal`, are left out. Where a key column is named "count", the numbers are in "count_".
+        Keys that nothing can match, those with a null without `null_equal`, are left out.
 
-        limit: largest number of keys, all by default.
+        Args:
+            limit: The largest number of keys; all by default.
 
-        >>> import prejoin, pyarrow as pa
-        >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
-        [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+        Returns:
+            A pyarrow.Table of the key columns and a column "count" ("count_" if a key column has that name). Keys with
+            most rows come first; of keys with equally many rows, the one of the earliest row.
+
+        Raises:
+            PlanError: For a limit that is negative.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> prejoin.prepare(pa.table({"id": [1, 2, 2, 3, 3, 3]}), on="id").counts().to_pylist()
+            [{'id': 3, 'count': 3}, {'id': 2, 'count': 2}]
+
         """
 
     @overload
     def join(self, probe: _Dicts, on: On | None = None, how: How = "inner", **options: Unpack[JoinOptions]) -> _Dicts:
-        """Joins `probe` to this build: `prejoin.join(probe, build, ..)` with the same arguments.
+        """Joins `probe` to this build: `prejoin.join(probe, build, ...)` with the same arguments, results and errors.
 
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
-        >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
-        [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.join(pa.record_batch({"user": [2, 3]}), on={"user": "id"}, how="left").to_pylist()
+            [{'user': 2, 'name': 'bob'}, {'user': 3, 'name': None}]
+
         """
 
     @overload
@@ -447,39 +665,60 @@ class PreparedBuild:
     def probe_indices(
         self, keys: Keys, how: Literal["inner", "left", "right", "full"] = "inner"
     ) -> tuple[pa.UInt32Array, pa.UInt32Array]:
-        """The pairs of a join as row numbers: (probe rows, build rows), two pyarrow.UInt32Arrays of one length.
+        """The pairs of a join as row numbers, in the order of `join`.
 
-        keys: the probe side's keys, as for `lookup`.
-        how: "inner", "left", "right" or "full". The order is that of `join`; null stands for no partner.
+        Args:
+            keys: The keys of the probe side, as for `lookup`.
+            how: "inner", "left", "right" or "full".
 
-        Build rows are positions in `to_table()`.
+        Returns:
+            (probe rows, build rows): two pyarrow.UInt32Arrays of one length, with null for a row without a partner.
+            Build rows are positions in `to_table()`.
 
-        >>> import prejoin, pyarrow as pa
-        >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
-        >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
-        [[0, 0, 1], [1, 2, None]]
+        Raises:
+            PlanError: For keys of another type, and for another word for `how`.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id")
+            >>> [rows.to_pylist() for rows in users.probe_indices([2, 3], how="left")]
+            [[0, 0, 1], [1, 2, None]]
+
         """
 
     def __len__(self) -> int: ...
 
 @final
 class SharedBuild:
-    """A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
+    """A build in memory that other processes of this host map. `PreparedBuild.share` makes it; it can be pickled.
 
-    On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
-    opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
-    file, removed with the first handle.
+    On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that
+    was opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a
+    temporary file, removed with the first handle.
 
-    >>> import pickle, prejoin, pyarrow as pa
-    >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
-    >>> pickle.loads(pickle.dumps(shared)).open().num_rows
-    2
+    Example:
+        >>> import pickle, prejoin, pyarrow as pa
+        >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
+        >>> pickle.loads(pickle.dumps(shared)).open().num_rows
+        2
+
     """
 
     def open(self, *, verify: bool = True, pool: MemoryPool | None = None) -> PreparedBuild:
-        """Maps the build; `verify` and `pool` are those of `prejoin.open`.
+        """Maps the build.
 
-        Raises what `prejoin.open` raises.
+        Args:
+            verify: As for `prejoin.open`.
+            pool: As for `prejoin.open`.
+
+        Returns:
+            The build.
+
+        Raises:
+            ExecutionError: If something else is in the place of the build, because the process that shared it is gone.
+            ResourcesExhausted: If the pool refuses.
+            OSError: Of the system, in its subclasses.
+
         """
 
     @property
@@ -648,7 +887,8 @@ class StarJoin:
         """Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
-        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of
+        dicts gives a list of dicts.
 
         Args:
             probe: Any rows.
@@ -734,20 +974,27 @@ class StarJoin:
 class Source:
     """A side of a join with what is known about its rows: order, equal columns, partitions.
 
-    data: any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that gives one
-        each time it is asked (needs `schema`).
-    schema: names and types of the columns; needed where the data does not tell, else checked.
-    ordering: columns, by name or position, that the rows of each partition are ordered by, ascending.
-    equal: pairs of columns that hold equal values in every row.
+    What is declared is trusted, never checked. A Source may be given wherever rows are taken.
 
-    What is declared is believed, never checked. A Source may be used wherever rows are taken.
+    Args:
+        data: Any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that
+            returns rows each time it is called (needs `schema`).
+        schema: Names and types of the columns. Data that does not show its columns needs it; others are checked
+            against it.
+        partitions: The number of partitions.
+        ordering: Columns, by name or position, that the rows of each partition are ordered by, ascending.
+        equal: Pairs of columns, by name or position, that hold equal values in every row.
 
-    Raises PlanError for columns that do not exist and for a callable without schema, TypeError for what gives no rows.
+    Raises:
+        PlanError: For columns that do not exist, and for a callable without a schema.
+        TypeError: For an object that gives no rows.
 
-    >>> import prejoin, pyarrow as pa
-    >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
-    >>> prejoin.Source(rows, ordering=["day"])
-    Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
+        >>> prejoin.Source(rows, ordering=["day"])
+        Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
+
     """
 
     def __new__(
@@ -767,7 +1014,28 @@ class Source:
         ordering: str | Sequence[str | int] | None = None,
         equal: Iterable[tuple[str | int, str | int]] | None = None,
     ) -> Source:
-        """A source of several partitions, each any rows; all with the same columns."""
+        """A source of several partitions with the same columns.
+
+        Args:
+            sources: Any rows for each partition.
+            schema: As for `Source`.
+            ordering: As for `Source`.
+            equal: As for `Source`.
+
+        Returns:
+            The source.
+
+        Raises:
+            PlanError: For partitions whose columns differ, no partitions without a schema, and columns that do not
+                exist.
+            TypeError: For an object that gives no rows.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> prejoin.Source.partitioned([pa.table({"n": [1]}), pa.table({"n": [2]})]).partitions
+            2
+
+        """
 
     @property
     def schema(self) -> pa.Schema:
@@ -786,24 +1054,32 @@ class Source:
         """Pairs of positions of columns that are declared to hold equal values."""
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """All rows, one partition after the other."""
+        """All rows, one partition after the other.
+
+        Returns:
+            A pyarrow.RecordBatchReader that reads lazily.
+
+        """
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any], dict[str, Any]]: ...
 
 @final
 class Expr:
-    """A condition over the columns of both sides of a join, made by `col`, `lit` and `sql` and the operators on them.
+    """A condition over the columns of both sides of a join, made by `col`, `lit`, `sql` and operators on them.
 
-    Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL. Logic
-    has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and chained
-    comparisons raise TypeError. Values beside an expression become literals as by `lit`. It shows itself as SQL text
-    that `sql` reads as the same expression.
+    Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL.
+    Logic has three values, as in SQL: a comparison with null is null, and a pair of rows passes only if the
+    condition is true. Python's and, or, not and chained comparisons raise TypeError. Values beside an expression
+    become literals as by `lit`. The repr is SQL text that `sql` reads as the same expression.
 
-    Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
+    Operators and methods raise PlanError for an expression of more than 128 levels, where a chain of & or | counts
+    once, and TypeError for values that cannot be literals.
 
-    >>> import prejoin
-    >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_in(["x", "y"])
-    probe.ts >= build.valid_from AND build.code NOT IN ('x', 'y')
+    Example:
+        >>> import prejoin
+        >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_in(["x", "y"])
+        probe.ts >= build.valid_from AND build.code NOT IN ('x', 'y')
+
     """
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
@@ -832,64 +1108,242 @@ class Expr:
     def __bool__(self) -> bool: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def is_null(self) -> Expr:
-        """True where the value is null."""
+        """True if the value is null.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.code").is_null()
+            build.code IS NULL
+
+        """
 
     def is_not_null(self) -> Expr:
-        """True where the value is not null."""
+        """True if the value is not null.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.code").is_not_null()
+            build.code IS NOT NULL
+
+        """
 
     def is_true(self) -> Expr:
-        """True where the condition is true, false where it is false or null."""
+        """True if the condition is true, false if it is false or null.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> (prejoin.col("build.n") > 1).is_true()
+            (build.n > 1) IS TRUE
+
+        """
 
     def is_false(self) -> Expr:
-        """True where the condition is false, false where it is true or null."""
+        """True if the condition is false, false if it is true or null.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> (prejoin.col("build.n") > 1).is_false()
+            (build.n > 1) IS FALSE
+
+        """
 
     def is_distinct_from(self, other: Operand) -> Expr:
-        """Like !=, but null is a value: equal to null and to nothing else."""
+        """Like !=, but null is a value: equal to null and to nothing else.
+
+        Args:
+            other: An expression, or a value as for `lit`.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.a").is_distinct_from(prejoin.col("probe.b"))
+            build.a IS DISTINCT FROM probe.b
+
+        """
 
     def is_not_distinct_from(self, other: Operand) -> Expr:
-        """Like ==, but null is a value: equal to null and to nothing else."""
+        """Like ==, but null is a value: equal to null and to nothing else.
+
+        Args:
+            other: An expression, or a value as for `lit`.
+
+        Returns:
+            A condition, never null.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.a").is_not_distinct_from(None)
+            build.a IS NOT DISTINCT FROM NULL
+
+        """
 
     def is_in(self, values: Iterable[Operand]) -> Expr:
-        """True where the value equals one of `values`, an iterable of literals and expressions, or a pyarrow array.
+        """True if the value equals one of `values`.
 
-        Null where the value is null, and where nothing is equal beside a null in `values`; false for no values at all.
+        Args:
+            values: An iterable of values and expressions, or a pyarrow array.
+
+        Returns:
+            A condition: null if the value is null, and if it equals none of several values of which one is null; false
+            if there are no values.
+
+        Raises:
+            TypeError: For text, and for a value that cannot be a literal.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.code").is_in(["x", "y"])
+            build.code IN ('x', 'y')
+
         """
 
     def between(self, low: Operand, high: Operand) -> Expr:
-        """True where the value is at least `low` and at most `high`."""
+        """True if the value is at least `low` and at most `high`.
+
+        Args:
+            low: An expression, or a value as for `lit`.
+            high: An expression, or a value as for `lit`.
+
+        Returns:
+            A condition.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("probe.n").between(1, prejoin.col("build.n"))
+            probe.n BETWEEN 1 AND build.n
+
+        """
 
     def like(self, pattern: Operand) -> Expr:
-        """True where the text matches `pattern`, in which % is any text and _ any character.
+        """True if the text matches `pattern`, in which % is any text and _ any character.
 
         A backslash takes the next character as it is.
+
+        Args:
+            pattern: Text, or an expression whose values are text.
+
+        Returns:
+            A condition.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.name").like("a%")
+            build.name LIKE 'a%'
+
         """
 
     def ilike(self, pattern: Operand) -> Expr:
-        """`like` where upper and lower case are the same."""
+        """`like` in which upper and lower case are the same.
+
+        Args:
+            pattern: Text, or an expression whose values are text.
+
+        Returns:
+            A condition.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.name").ilike("a%")
+            build.name ILIKE 'a%'
+
+        """
 
     def cast(self, to: pa.DataType | str) -> Expr:
-        """The value as another type: a pyarrow.DataType or the name of a type in SQL.
+        """The value as another type.
 
-        A value that does not fit is an ExecutionError.
+        A value that does not fit raises ExecutionError when the condition is evaluated.
+
+        Args:
+            to: A pyarrow.DataType, or the name of a type in SQL.
+
+        Returns:
+            An expression of that type.
+
+        Raises:
+            PlanError: For a type or name that is not known.
+            TypeError: For an object that is neither.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.n").cast("double") / 2
+            CAST(build.n AS DOUBLE) / 2
+
         """
 
     def try_cast(self, to: pa.DataType | str) -> Expr:
-        """`cast`, but null where a value does not fit."""
+        """`cast`, but null for a value that does not fit.
+
+        Args:
+            to: A pyarrow.DataType, or the name of a type in SQL.
+
+        Returns:
+            An expression of that type.
+
+        Raises:
+            PlanError: For a type or name that is not known.
+            TypeError: For an object that is neither.
+
+        Example:
+            >>> import prejoin
+            >>> prejoin.col("build.n").try_cast("int")
+            TRY_CAST(build.n AS INTEGER)
+
+        """
 
 @final
 class Session:
-    """A join whose probe batches are pushed by hand; made by `HashJoin.open`.
+    """A join whose probe batches are pushed by hand. `HashJoin.open` makes it.
 
     After an error, and after `finish`, it is done: another call raises PlanError.
+
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
+        >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
+        >>> session.push(events).to_pydict(), session.finish().num_rows
+        ({'id': [2], 'user': [2]}, 1)
+
     """
 
     def push(self, batch: ArrowArrayExportable) -> pa.RecordBatch:
-        """Joins one probe batch; gives one batch of whatever size."""
+        """Joins one probe batch.
+
+        Args:
+            batch: A batch with the columns of the probe side.
+
+        Returns:
+            One pyarrow.RecordBatch of any number of rows.
+
+        Raises:
+            PlanError: For a batch with other columns, and for a session that is done.
+            ExecutionError: For a condition that fails, and a probe row that `validate` refuses.
+
+        """
 
     def finish(self) -> pa.RecordBatch:
-        """Says that no batch follows; gives the rows that are left.
+        """Ends the probe side.
 
-        These are the unmatched build rows of right and full, all rows of build_semi and build_anti, none of others.
+        Returns:
+            The rows that are left, as one pyarrow.RecordBatch: unmatched build rows of joins that keep build rows, all
+            rows of build_semi and build_anti, none of others.
+
+        Raises:
+            PlanError: For a session that is done.
+
         """
 
     @property
@@ -898,30 +1352,34 @@ class Session:
 
 @final
 class DynamicFilter:
-    """A filter on the probe rows of one join, empty until that join's build is known.
+    """A filter on the probe rows of one join, empty until the build of that join is known.
 
-    probe: the probe side of the join, or its schema.
-    on: the probe key columns by name or position, in key order.
+    Give it to the join, and let the probe source call `evaluate`. Before the first probe batch is asked for it is
+    complete, and from then on it tests bounds and membership of the build. It never drops a row that would match;
+    for joins that keep unmatched probe rows it keeps every row. In partitioned mode it is complete once the last
+    build is known. Each independent run needs another filter; a new run empties it. It keeps the builds that it
+    tests alive, so it may outlive its join. `await filter` waits until it is complete.
 
-    Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
-    then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
-    unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
-    independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
-    outlive its join, and `await filter` waits until it is complete.
+    Args:
+        probe: The probe side of the join, or its schema.
+        on: The probe key columns by name or position, in key order.
 
-    Raises PlanError for columns that do not exist.
+    Raises:
+        PlanError: For columns that do not exist.
 
-    >>> import prejoin, pyarrow as pa
-    >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
-    >>> filter = prejoin.DynamicFilter(events.schema, on="id")
-    >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
-    >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
-    >>> users = pa.table({"id": [1, 2]})
-    >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
-    >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
-    ({'at': [10, 30]}, 2)
-    >>> filter
-    DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
+        >>> filter = prejoin.DynamicFilter(events.schema, on="id")
+        >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
+        >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
+        >>> users = pa.table({"id": [1, 2]})
+        >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
+        >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
+        ({'at': [10, 30]}, 2)
+        >>> filter
+        DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+
     """
 
     def __new__(cls, probe: ArrowSchemaExportable | Rows, on: str | Sequence[str | int]) -> Self: ...
@@ -934,59 +1392,85 @@ class DynamicFilter:
         """True once the build is known, or all builds in partitioned mode."""
 
     def wait_complete(self, timeout: float | None = None) -> bool:
-        """Waits until the filter is complete, at most `timeout` seconds; None waits without end. Tells whether it is.
+        """Waits until the filter is complete.
 
-        The build is made by the thread that first pulls from the join: another one may wait.
+        The build is made by the thread that first pulls from the join, so another thread has to wait.
+
+        Args:
+            timeout: The longest time to wait, in seconds; None waits without end.
+
+        Returns:
+            Whether the filter is complete.
+
+        Raises:
+            PlanError: For a timeout that is negative or not a number.
+
         """
 
     def __await__(self) -> Generator[Any]: ...
     def evaluate(self, batch: ArrowArrayExportable) -> pa.BooleanArray:
-        """The rows of `batch` that can match, without nulls; all rows until the filter is complete.
+        """The rows of a batch that can match; all rows until the filter is complete.
 
-        Columns are found by their position in the probe schema. Raises PlanError where they are not there.
+        Args:
+            batch: A batch of the probe side. Columns are found by their position in the probe schema.
+
+        Returns:
+            A pyarrow.BooleanArray of as many values as rows, without nulls.
+
+        Raises:
+            PlanError: For a batch without these columns, or with columns of other types.
+
         """
 
 @final
 class HashJoin:
     """A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 
-    build, probe: a schema alone, any rows, or a `Source`.
-    on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
-    how: which rows come out: inner, probe_outer (all probe rows), build_outer (all build rows), full, semi, anti, mark,
-        build_semi or build_anti. left and right are refused, since the build side comes first here.
-    null_equal: whether null matches null; one bool, or one for each key.
-    where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
-    projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
-        list keeps the row count.
-    limit: largest number of output rows.
-    mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
-    null_aware: SQL NOT IN, for anti and build_anti.
-    validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
-        or "1:1".
-    dynamic_filter: the filter that the join tells its build to.
+    The output has the build's columns, then the probe's, both key columns included; semi, anti and mark joins have
+    the probe's, build_semi and build_anti joins the build's. Rows come in probe order, matches of one row in build
+    order, and unmatched build rows last.
 
-    The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
-    probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
-    unmatched build rows last.
+    The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed;
+    every execution validates them again. `replace` and `with_prepared_build` return a new join with other sources
+    or another prepared build.
 
-    The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
-    execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
-    which give a new join.
+    A join that is not attached can be pickled if the objects behind its sources can; if not, pickle
+    `join.replace(build=schema, probe=schema)`. Pickling an attached join raises NotSupported.
 
-    A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
-    (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+    Args:
+        build: A schema alone, any rows, or a `Source`.
+        probe: A schema alone, any rows, or a `Source`.
+        on: Pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+        how: Which rows come out: "inner", "probe_outer" (all probe rows), "build_outer" (all build rows), "full",
+            "semi", "anti", "mark", "build_semi" or "build_anti". "left" and "right" are refused, since the build
+            side comes first here.
+        null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+        where: A condition on matched pairs, SQL text or made with `col` and `lit`. A pair passes only if it is
+            true.
+        projection: Output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an
+            empty list keeps the row count.
+        limit: The largest number of output rows.
+        mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+        null_aware: SQL NOT IN, for anti and build_anti.
+        validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of
+            the build) or "1:1".
+        dynamic_filter: A filter that tests probe rows against the build of this join, once the build is known.
 
-    Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
-    is no source.
+    Raises:
+        PlanError: For unknown columns, key types that differ and options that do not go together.
+        TypeError: For an object that gives no rows and has no schema.
 
-    >>> import prejoin, pyarrow as pa
-    >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
-    >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
-    >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
-    >>> prepared = join.prepare_build(users)
-    >>> task = join.replace(probe=events).with_prepared_build(prepared)
-    >>> task.execute().read_all().to_pylist()
-    [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+        >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+        >>> columns = ["build.name", "probe.at"]
+        >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=columns)
+        >>> prepared = join.prepare_build(users)
+        >>> task = join.replace(probe=events).with_prepared_build(prepared)
+        >>> task.execute().read_all().to_pylist()
+        [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
+
     """
 
     def __new__(
@@ -1008,11 +1492,26 @@ class HashJoin:
     def replace(self, **changes: Any) -> HashJoin:
         """A new join with some parameters of the constructor changed and a fresh run state.
 
-        Where a source is replaced, names in on, projection and where are looked up in the new one. What was given by
+        If a source is replaced, names in on, projection and where are looked up in the new one. What was given by
         position needs a source with the same columns.
 
-        Raises PlanError for a position where the columns are others, and where a prepared build is attached and the
-        build source, its keys or the mode would change.
+        Args:
+            **changes: Parameters of the constructor.
+
+        Returns:
+            The new join.
+
+        Raises:
+            PlanError: For an unknown parameter, a position if the columns of the new source differ, and a change of the
+                build source, its keys or the mode while a prepared build is attached.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> join = prejoin.HashJoin(pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64()}), on="id")
+            >>> changed = join.replace(how="anti", limit=10)
+            >>> changed.how, changed.limit, join.limit
+            ('anti', 10, None)
+
         """
 
     def prepare_build(
@@ -1025,18 +1524,50 @@ class HashJoin:
     ) -> PreparedBuild:
         """Prepares `source` as a build for joins like this one; the join's own build source is not touched.
 
-        The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
-        An exception of the source comes through unchanged. After an error the pool is as it was.
+        The caller chooses which rows, and nothing compares them with the rows of the build source.
 
-        keep: "all" rows of a key, or only its "first" or "last".
+        Args:
+            source: Any rows, with the columns of the join's build side.
+            keep: "all" rows of a key, or only its "first" or "last".
+            pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
+            config: Choices about index and filters.
 
-        Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
+        Returns:
+            The finished build.
+
+        Raises:
+            PlanError: For a join that cannot have a prepared build, and for other columns, before the first batch is
+                asked for.
+            ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
+            Exception: What the source raises, unchanged.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = pa.table({"id": [1, 2]})
+            >>> prejoin.HashJoin(users.schema, users.schema, on="id").prepare_build(users).num_rows
+            2
+
         """
 
     def with_prepared_build(self, build: PreparedBuild) -> HashJoin:
         """The join attached to a prepared build; its build source is replaced by an empty placeholder.
 
-        Raises PlanError where schema, keys, null equality or mode of the build do not fit.
+        Args:
+            build: A build with the schema, keys and null equality of this join.
+
+        Returns:
+            The attached join.
+
+        Raises:
+            PlanError: For a build that does not fit, and for a join in partitioned mode.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2]}), on="id")
+            >>> join = prejoin.HashJoin(users.schema, pa.schema({"id": pa.int64()}), on="id").with_prepared_build(users)
+            >>> join(pa.record_batch({"id": [2, 3]})).num_rows
+            1
+
         """
 
     def execute(
@@ -1049,45 +1580,129 @@ class HashJoin:
     ) -> pa.RecordBatchReader:
         """Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
 
-        Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
-        have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
-        full, build_semi and build_anti. Dropping the reader releases everything.
+        Each call without `partition` is a new run. The partitions of one run are executed one by one.
 
-        The closing rows of these four kinds (unmatched build rows; for build_semi the matched ones) come once per run,
-        from the last partition that is read to its end or dropped. A partition that fails or is dropped counts with the
-        probe rows that it has read so far. Where it is the last one after all others have been read, the closing rows
-        do not come; while a partition is not asked for at all, they wait for it.
+        Unmatched build rows of build_outer and full joins, and all rows of build_semi and build_anti joins, come once
+        per run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
+        with the probe rows that it has read so far. If it is the last one after all others have been read, these rows
+        do not come; while a partition is not executed at all, they wait for it.
 
-        Raises PlanError if the join, changed since it was made, is not valid any more.
+        Args:
+            partition: The number of a probe partition; None for all of them.
+            batch_size: The largest number of rows of an output batch (8192).
+            pool: Pays for the build of a join that is not attached, and for the bits that say which build rows have
+                matched. By default one unlimited pool per process.
+            config: Choices about the index of a join that is not attached.
+
+        Returns:
+            A pyarrow.RecordBatchReader. Dropping it releases everything.
+
+        Raises:
+            PlanError: For a join that is not valid any more since it was changed, a partition that does not exist, and
+                one that was executed before.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> join = prejoin.HashJoin(pa.table({"id": [1, 2]}), pa.table({"user": [2, 3]}), on=[("id", "user")])
+            >>> join.execute().read_all().to_pylist()
+            [{'id': 2, 'user': 2}]
+
         """
 
     def __call__(
         self, batch: ArrowArrayExportable, *, pool: MemoryPool | None = None, config: Config | None = None
     ) -> pa.RecordBatch:
-        """Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+        """Joins one batch as if it were the whole probe side.
 
-        An ordinary join collects its build for each call.
+        A join that is not attached collects its build at each call.
+
+        Args:
+            batch: A batch with the columns of the probe side.
+            pool: As for `execute`.
+            config: As for `execute`.
+
+        Returns:
+            One pyarrow.RecordBatch of any number of rows.
+
+        Raises:
+            PlanError: For a batch with other columns, and for a join that is not valid any more since it was changed.
+            ExecutionError: For a condition that fails, a probe row that `validate` refuses, and an output that does not
+                fit one batch.
+
         """
 
     def open(
         self, partition: int | None = None, *, pool: MemoryPool | None = None, config: Config | None = None
     ) -> Session:
-        """Opens the join for probe batches that are pushed by hand."""
+        """Opens the join for probe batches that are pushed by hand.
+
+        Args:
+            partition: The number of a probe partition of a run; None for a new run of a join with one partition.
+            pool: As for `execute`.
+            config: As for `execute`.
+
+        Returns:
+            A session.
+
+        Raises:
+            PlanError: For a join that is not valid any more since it was changed, a partition that does not exist or
+                was executed before, and None if there are several.
+
+        """
 
     def reset(self) -> None:
-        """Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again."""
+        """Prepares the join for another run: metrics start at 0, and the dynamic filter is detached.
+
+        A prepared build stays attached.
+        """
 
     def explain(self, format: str = "indent") -> str:
-        """The join as text: one line ("indent") or a tree ("tree")."""
+        """The join as text.
+
+        Args:
+            format: "indent" for one line, "tree" for a tree.
+
+        Returns:
+            Everything that is set, whether or not the join is still valid.
+
+        Raises:
+            PlanError: For another format.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> join = prejoin.HashJoin(pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64()}), on="id")
+            >>> join.explain()
+            'HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.id, probe.id)], null_equality=NullEqualsNothing'
+
+        """
 
     def statistics(self) -> Statistics:
-        """Row counts before the join runs: known, guessed, or None."""
+        """Row counts before the join runs.
+
+        Returns:
+            A dict of build_rows, probe_rows and output_rows, each {"rows": number, "exact": bool}, or None if nothing
+            is known.
+
+        """
 
     def properties(self) -> Properties:
-        """Order, equal columns and partitions of the output; columns are positions in the output."""
+        """Order, equal columns and partitions of the output; columns are positions in the output.
+
+        Returns:
+            A dict of ordering, equal_columns and partitions.
+
+        Raises:
+            PlanError: For a join that is not valid any more since it was changed.
+
+        """
 
     def metrics(self) -> Metrics:
-        """What the current run did so far; times are seconds, memory is bytes."""
+        """What the current run did so far.
+
+        Returns:
+            A dict of counters; times are seconds, memory is bytes.
+
+        """
 
     def __reduce__(self) -> tuple[Any, ...]: ...
     @property
@@ -1100,7 +1715,7 @@ class HashJoin:
 
     @property
     def dynamic_filter(self) -> DynamicFilter | None:
-        """The filter that the join tells its build to, else None."""
+        """The filter that tests probe rows against the build of this join, else None."""
 
     @property
     def on(self) -> list[tuple[int, int]]:
@@ -1140,7 +1755,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """How build and probe partitions meet."""
+        """One build for all probe partitions, "collect_left", or one for each, "partitioned"."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
@@ -1158,35 +1773,60 @@ class HashJoin:
     def validate(self, validate: Validate | None) -> None: ...
 
 def prepare(
-    source: Rows,
+    source: Rows | str | os.PathLike[str],
     on: str | Sequence[str],
     *,
     schema: ArrowSchemaExportable | None = None,
+    columns: Sequence[str] | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     keep: Keep = "all",
     order_by: str | None = None,
+    validate: Validate | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
-    """Prepares `source` as a build: reads it once, indexes it by the key columns `on`, returns the finished handle.
+    """Prepares `source` as a build: reads it once and indexes it by the key columns `on`.
 
-    schema: needed for an iterator that may be empty; else checked against the source's own.
-    null_equal: whether null matches null; one bool, or one for each key. By default null matches nothing.
-    keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
-    order_by: a column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals, dates,
-        times, timestamps, durations, text or bytes. Equal ones stay in build order; rows whose value is null or NaN
-        come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups, is by this order.
-    pool: pays for the build for as long as it lives; by default one unlimited pool per process.
+    Args:
+        source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
+            whatever else has the Arrow PyCapsule interface; a list or another iterable of dicts, one for each row,
+            whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file (str or
+            os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
+        on: The names of the key columns, one or several.
+        schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
+            it, and dicts are read in its types.
+        columns: The columns that are kept beside the keys and `order_by`, in the order of the source; all by
+            default. Others are not read.
+        null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+        order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
+            dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
+            is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
+            is by this order.
+        keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+        validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
+        pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
+        config: Choices about index and filters.
 
-    An exception of the source comes through unchanged. After an error the pool is as it was.
+    Returns:
+        The finished build.
 
-    Raises PlanError for unknown columns and unsupported types, before the source is asked for rows; ResourcesExhausted
-    if the pool refuses; TypeError for what gives no rows.
+    Raises:
+        PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+            values of one name have no one type; and for keys that `validate` refuses.
+        ExecutionError: For a file that cannot be read as what it is.
+        OSError: For a file that is not there.
+        ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
+        TypeError: For an object that gives no rows.
+        Exception: What the source raises, unchanged.
 
-    >>> import prejoin, pyarrow as pa
-    >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
-    >>> users.num_rows, users.num_keys, users.is_unique
-    (3, 2, False)
+    Example:
+        >>> import prejoin, pyarrow as pa
+        >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
+        >>> users.num_rows, users.num_keys, users.is_unique
+        (3, 2, False)
+        >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
+        {'id': 2, 'name': None}
+
     """
 
 @overload
@@ -1199,6 +1839,10 @@ def join(
     polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
     and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
     unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
+
+    A list of dicts, one for each row, gives a list of dicts: each is a copy of its row with the columns of the build.
+    Rows may have different names; a key that a row does not have is None. Rows that come from the build alone have None
+    for the other names. Only keys and what `where` tests is read. [] gives [], or rows of the build alone.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -1456,67 +2100,131 @@ def open(
 ) -> PreparedBuild:
     """Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 
-    verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
-        opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
-    pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
-    memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
-        happens to the file later can harm it, and nothing is shared.
+    A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it
+    in place, changes memory in use: joins give wrong rows, or SIGBUS ends the process. Replace the file instead:
+    `prejoin.open(new).save(path)`, or `mv` within one file system. If others may write to it, open it with
+    `memory=True`.
 
-    A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
-    place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
-    `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+    An opened build is pickled as its path and fingerprint, and is opened again where it is unpickled.
 
-    An opened build pickles as its path and fingerprint, and is opened again on the other side.
+    Args:
+        path: The name of the file.
+        verify: Check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB.
+            Without it opening takes microseconds: the index is read with bounds checks only, each column is checked
+            when it is first used.
+        pool: Pays for the mapped bytes, once per process however often the file is opened with it. By default no
+            pool does.
+        memory: Copy the file into memory of this process, charged to the pool like a build that was prepared.
+            Nothing that happens to the file later can harm it, and nothing is shared.
 
-    Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
-    the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
+    Returns:
+        The build.
 
-    >>> import os, tempfile, prejoin, pyarrow as pa
-    >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
-    >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
-    >>> users = prejoin.open(path)
-    >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
-    ['bob']
+    Raises:
+        ExecutionError: For a damaged file, and for one of another kind.
+        NotSupported: For a file of another version.
+        ResourcesExhausted: If the pool refuses.
+        OSError: Of the file system, in its subclasses such as FileNotFoundError.
+
+    Example:
+        >>> import os, tempfile, prejoin, pyarrow as pa
+        >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+        >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
+        >>> users = prejoin.open(path)
+        >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
+        ['bob']
+
     """
 
 def inspect(path: str | os.PathLike[str]) -> Saved:
-    """What the header of a saved build tells, without reading the rest or checking it.
+    """What the header of a saved build says. The rest of the file is neither read nor checked.
 
-    Keys: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has), index_kind,
-    membership, bytes (by part, and of the file), rows_at (offset and length of the Arrow IPC file in it), fingerprint,
-    created (when the file was written), prejoin_version, format_version.
+    Args:
+        path: The name of the file.
 
-    Raises what `open` raises.
+    Returns:
+        A dict: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has),
+        index_kind, membership, bytes (by part, and of the file), rows_at (offset and length in bytes of the Arrow
+        IPC file in it), fingerprint, name, version and loaded_at (of the snapshot that it holds, None where nobody
+        said), created (when the file was written), prejoin_version, format_version.
+
+    Raises:
+        ExecutionError: For a damaged header, and for a file of another kind.
+        NotSupported: For a file of another version.
+        OSError: Of the file system, in its subclasses such as FileNotFoundError.
+
+    Example:
+        >>> import os, tempfile, prejoin, pyarrow as pa
+        >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+        >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").save(path)
+        >>> header = prejoin.inspect(path)
+        >>> header["keys"], header["num_rows"], header["duplicates"]
+        (['id'], 3, 1)
+
     """
 
 def col(name: str) -> Expr:
     """A column: "build.x" or "probe.y", or with the name of a leg of a StarJoin "planes.z".
 
-    Raises PlanError for a name without its side.
+    Args:
+        name: The side, a point, and the name of the column.
+
+    Returns:
+        An expression.
+
+    Raises:
+        PlanError: For a name without its side.
+
+    Example:
+        >>> import prejoin
+        >>> prejoin.col("build.n") > 1
+        build.n > 1
+
     """
 
 def lit(value: Any) -> Expr:
-    """A constant: a value of Python, a scalar of numpy, or a pyarrow.Scalar.
+    """A constant.
 
-    Python's are None, bool, int, float, str, bytes, date, datetime, time, timedelta and Decimal; a scalar is of one of
-    these kinds, or an interval. A datetime with a zone is an instant, one without is local time. pandas' Timestamp and
-    Timedelta keep their nanoseconds. Months and days are a pyarrow interval, or `sql("interval '1 month'")`.
+    Args:
+        value: A value of Python (None, bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal), a
+            scalar of numpy, or a pyarrow.Scalar of one of these kinds or an interval. A datetime with a zone is an
+            instant, one without is local time. pandas' Timestamp and Timedelta keep their nanoseconds. Months and
+            days are a pyarrow interval, or `sql("interval '1 month'")`.
 
-    Raises TypeError for other values, PlanError for a number that is too large.
+    Returns:
+        An expression.
+
+    Raises:
+        PlanError: For a number that is too large.
+        TypeError: For other values.
+
+    Example:
+        >>> import datetime, prejoin
+        >>> prejoin.lit(datetime.date(2024, 12, 31))
+        DATE '2024-12-31'
+
     """
 
 def sql(text: str) -> Expr:
-    """A condition, or a part of one, from SQL text.
+    """A condition, or a part of one, from SQL text. docs/predicates.md describes the language.
 
-    A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
-    without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is
-    taken, its text is taken as well.
+    Wherever a condition is taken, its text is taken as well.
 
-    Raises PlanError, with line and column, for text that is not of the language.
+    Args:
+        text: SQL. A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name
+            of a leg; a name without a side is the column of the only side that has it.
 
-    >>> import prejoin
-    >>> prejoin.sql("probe.ts < build.since + interval '1' hour") & (prejoin.col("build.n") > 0)
-    probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
+    Returns:
+        An expression.
+
+    Raises:
+        PlanError: For text that is not of the language, with line and column.
+
+    Example:
+        >>> import prejoin
+        >>> prejoin.sql("probe.ts < build.since + interval '1' hour") & (prejoin.col("build.n") > 0)
+        probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
+
     """
 
 def read_all(source: Any, schema: ArrowSchemaExportable | None = None, pool: MemoryPool | None = None) -> pa.Table:

@@ -182,8 +182,8 @@ pub(crate) fn gather_nulls<R: Rows>(nulls: Option<&NullBuffer>, rows: R, missing
 
 pub(crate) fn outgrown(what: &str, data_type: &DataType) -> Error {
     Error::Overflow(format!(
-        "one output batch would hold {what} of type {data_type}, more than its offsets reach; use a smaller batch_size \
-         or pass the probe side as a stream"
+        "one output batch would hold {what} of type {data_type}, more than its offsets reach; pass the probe side as \
+         a stream"
     ))
 }
 

@@ -308,8 +308,7 @@ fn runs<E: RunEndIndexType, R: Rows>(column: &ArrayRef, rows: R, how: How) -> Re
     let data_type = column.data_type();
     if E::Native::from_usize(rows.len()).is_none() {
         return Err(Error::Overflow(format!(
-            "{} rows do not fit the run ends of type {data_type}; use a smaller batch_size or pass the probe side as a \
-             stream",
+            "{} rows do not fit the run ends of type {data_type}; pass the probe side as a stream",
             rows.len()
         )));
     }

@@ -64,17 +64,15 @@ pub(super) struct KeyLengths {
 }
 
 impl KeyLengths {
+    // Inlined, the loop would share its registers with the whole build and keep the range in memory.
+    #[inline(never)]
     fn of(bytes: &impl ByteColumn, rows: usize, nulls: Option<&NullBuffer>) -> Self {
-        let (mut min, mut max) = (usize::MAX, 0);
-        let mut see = |len: usize| {
-            min = min.min(len);
-            max = max.max(len);
+        let wider = |(min, max): (usize, usize), len: usize| (min.min(len), max.max(len));
+        let (none, lengths) = ((usize::MAX, 0), bytes.slots(0, rows).map(|(_, _, len)| len));
+        let (min, max) = match nulls {
+            None => lengths.fold(none, wider),
+            Some(nulls) => lengths.zip(nulls.iter()).filter_map(|(len, valid)| valid.then_some(len)).fold(none, wider),
         };
-        let slots = bytes.slots(0, rows);
-        match nulls {
-            None => slots.for_each(|(_, _, len)| see(len)),
-            Some(nulls) => slots.zip(nulls.iter()).filter(|(_, valid)| *valid).for_each(|((_, _, len), _)| see(len)),
-        }
         Self::new(min, max)
     }
 
@@ -191,30 +189,31 @@ impl ByteKeys<'_> {
     }
 }
 
+/// A table of one lane holds half a hash of each key, all others hold the keys as numbers.
 impl<const L: usize> KeySource<L> for ByteKeys<'_> {
     fn all_live(&self) -> bool {
         self.nulls.is_none()
     }
 
     fn hash(&self, seed: u64, start: usize, len: usize, chunk: &mut KeyChunk) {
-        match self.lengths.lanes {
-            0 => self.hash_long(seed, start, len, chunk),
+        match L {
+            1 => self.hash_long(seed, start, len, chunk),
             _ => self.hash_numbers(seed, start, len, chunk),
         }
     }
 
     #[inline(always)]
     fn lanes(&self, hash: u64, row: u32) -> [u32; L] {
-        match self.lengths.lanes {
-            0 => lanes(hash.into()),
+        match L {
+            1 => lanes(hash.into()),
             _ => with_column!(&self.bytes, |bytes| lanes(self.lengths.number(bytes.slot(row as usize)))),
         }
     }
 
     #[inline(always)]
     fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; L] {
-        match self.lengths.lanes {
-            0 => lanes(chunk.live_words()[i].into()),
+        match L {
+            1 => lanes(chunk.live_words()[i].into()),
             _ => lanes(chunk.wide()[i]),
         }
     }

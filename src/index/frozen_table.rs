@@ -43,6 +43,18 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
     (std::array::from_fn(|lane| tuple[lane]), tuple[L])
 }
 
+/// Sorts the few tuples of a bucket by their groups, where most are in order already.
+fn sort_by_group<const L: usize>(tuples: &mut [u32]) {
+    let width = L + 1;
+    for end in (width..tuples.len()).step_by(width) {
+        let mut at = end;
+        while at > 0 && tuples[at - 1] > tuples[at + L] {
+            (at - width..at).for_each(|i| tuples.swap(i, i + width));
+            at -= width;
+        }
+    }
+}
+
 /// The keys that a table is made of, in partitions: partition `p` holds the hashes whose upper bits are `p`.
 pub(super) trait TableEntries<const L: usize> {
     /// A power of two.
@@ -54,6 +66,9 @@ pub(super) trait TableEntries<const L: usize> {
     fn hashes(&self, p: usize, each: impl FnMut(u64) -> bool) -> Result<bool>;
     /// Calls `each` with hash, lanes and row of the entries of partition `p`, as often as [`hashes`](Self::hashes) does.
     fn tuples(&self, p: usize, each: impl FnMut(u64, [u32; L], u32)) -> Result<()>;
+    /// Calls `each` with the hashes of those entries of partition `p` that [`tuples`](Self::tuples) does not give in the order of
+    /// their rows.
+    fn late(&self, p: usize, each: impl FnMut(u64));
 }
 
 impl<const L: usize> FrozenTable<L> {
@@ -62,7 +77,6 @@ impl<const L: usize> FrozenTable<L> {
     ///
     /// Returns `None` where a bucket is too long, or where two entries that were not known to be distinct seem to have the same
     /// key.
-    #[inline(never)]
     pub(super) fn freeze(
         entries: &impl TableEntries<L>,
         group: impl Fn(u32) -> u32,
@@ -79,13 +93,15 @@ impl<const L: usize> FrozenTable<L> {
         // Buckets that may hold a key twice, because the bits of an entry's tag were set when it came.
         let most = if entries.are_distinct() { 0 } else { len / partitions / SUSPECTS + SUSPECTS };
         let mut suspects: Vec<u32> = with_capacity(context.scratch, most)?;
+        // Slices, so that the loops below keep their addresses in registers.
+        let (filled, keys) = (&mut directory[..], &mut tuples[..]);
         let mut start = 0u32;
         for p in 0..partitions {
             context.cancel.check()?;
             let counted = entries.hashes(p, |hash| {
                 let hash = hash::collide(hash, collide);
                 let (at, tag) = (scale(hash, buckets as u64), tag(hash));
-                let bucket = &mut directory[at + 1];
+                let bucket = &mut filled[at + 1];
                 if most > 0 && *bucket & tag == tag {
                     if suspects.len() == most {
                         return false;
@@ -98,7 +114,7 @@ impl<const L: usize> FrozenTable<L> {
             if !counted {
                 return Ok(None);
             }
-            for bucket in &mut directory[p * per_partition + 1..][..per_partition] {
+            for bucket in &mut filled[p * per_partition + 1..][..per_partition] {
                 let len = *bucket as u32;
                 if len as usize > LONG && !accept_long {
                     return Ok(None);
@@ -107,16 +123,24 @@ impl<const L: usize> FrozenTable<L> {
                 start += len;
             }
             entries.tuples(p, |hash, lanes, row| {
-                let bucket = &mut directory[scale(hash::collide(hash, collide), buckets as u64) + 1];
+                let bucket = &mut filled[scale(hash::collide(hash, collide), buckets as u64) + 1];
                 let at = *bucket as u32 as usize * (L + 1);
                 *bucket += 1;
-                let tuple = &mut tuples[at..at + L + 1];
+                let tuple = &mut keys[at..at + L + 1];
                 tuple[..L].copy_from_slice(&lanes);
                 tuple[L] = group(row);
             })?;
+            // Tuples of a bucket are in the order of their groups, however the entries were spread. Long ones stay as they are.
+            entries.late(p, |hash| {
+                let bucket = scale(hash::collide(hash, collide), buckets as u64);
+                let (start, end) = (filled[bucket] as u32 as usize, filled[bucket + 1] as u32 as usize);
+                if end - start <= LONG {
+                    sort_by_group::<L>(&mut keys[start * (L + 1)..end * (L + 1)]);
+                }
+            });
             for bucket in suspects.drain(..) {
-                let end = |at: usize| directory[at] as u32 as usize;
-                let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(&tuples, at).0);
+                let end = |at: usize| filled[at] as u32 as usize;
+                let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(keys, at).0);
                 let mut pairs =
                     (end(bucket)..end(bucket + 1)).flat_map(|a| (a + 1..end(bucket + 1)).map(move |b| (a, b)));
                 if pairs.any(|(a, b)| lanes(a) == lanes(b)) {

@@ -181,7 +181,7 @@ fn write_bytes<T: ByteArrayType>(column: &GenericByteArray<T>, at: &mut [usize],
     }
 }
 
-/// Writes `value`, which is not empty, from `at` on and answers where it ends.
+/// Writes `value`, which is not empty, from `at` on and returns where it ends.
 fn write_blocks<const SIZE: usize>(value: &[u8], mut at: usize, data: &mut [u8]) -> usize {
     let mut last = 0;
     for block in value.chunks(SIZE) {

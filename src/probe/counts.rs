@@ -79,7 +79,7 @@ impl PreparedBuild {
         if kept == 0 {
             return Ok(Default::default());
         }
-        // Beside the heap, the rows: the counts are part of the answer.
+        // Beside the heap, the rows: the counts are part of the result.
         reservation.try_grow((kept + 1) * size_of::<Repeated>() + kept * size_of::<u32>())?;
         // The least of those that are kept is on top.
         let mut heap: BinaryHeap<Reverse<Repeated>> = BinaryHeap::with_capacity(kept + 1);

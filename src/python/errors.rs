@@ -141,7 +141,7 @@ pub(crate) fn plan(text: impl Into<String>) -> PyErr {
     Error::Plan(text.into()).into()
 }
 
-/// A `TypeError`: the argument is no object of a kind that we take.
+/// A `TypeError`: an argument of a wrong type.
 pub(crate) fn type_error(text: impl Into<String>) -> PyErr {
     PyTypeError::new_err(text.into())
 }

@@ -1,4 +1,4 @@
-//! What a join knows of itself, as Python dicts.
+//! Statistics, properties and metrics of a join as Python dicts.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

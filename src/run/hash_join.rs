@@ -502,7 +502,7 @@ impl HashJoin {
         self.check()?;
         if self.spec.mode == PartitionMode::Partitioned && self.build.partitions() > 1 {
             return plan_err!(
-                "one batch as the whole probe side of a Partitioned join would meet one of its {} builds; execute its \
+                "one batch as the whole probe side of a Partitioned join would probe one of its {} builds only; execute its \
                  partitions, or use CollectLeft",
                 self.build.partitions()
             );

@@ -37,7 +37,7 @@ def test_lookup_prints_rows(files: Path) -> None:
         assert ran(*base, "--keys", files / keys, "--keep", "first", "--format", "csv") == b"id,name,score\n1,ada,\n"
     wrong = run(*base, "one")
     assert (wrong.returncode, wrong.stdout) == (1, b"")
-    assert wrong.stderr == b"prejoin lookup: error: 'one' is no value of key 'id', which has type int64\n"
+    assert wrong.stderr == b"prejoin lookup: error: 'one' is not a value of key 'id', which has type int64\n"
 
 
 def test_lookup_of_other_types(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_lookup_reads_keys_strictly(tmp_path: Path) -> None:
     ]:
         done = run("lookup", "--build", build, "--on", key, text)
         assert (done.returncode, done.stdout) == (1, b"")
-        assert re.fullmatch(rf".*is no value of key '{key}', which has type [\w\[\]]+{form}\n", done.stderr.decode())
+        assert re.fullmatch(rf".*is not a value of key '{key}', which has type [\w\[\]]+{form}\n", done.stderr.decode())
     missing = run("lookup", "--build", build, "--on", "t", "02:00", "01:00", "--format", "csv", "--columns", "n")
     assert (missing.returncode, missing.stdout) == (0, b"n\n18\n")
     assert missing.stderr == b"prejoin lookup: no row for 02:00:00.000\n"

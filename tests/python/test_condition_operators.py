@@ -122,7 +122,7 @@ def test_a_constant_equals_its_own_value_in_a_column(value: Any, array: pa.Array
         (2**127, "does not fit 128 bits"),
         (dt.time(1, tzinfo=UTC), "remove it"),
         (dt.timedelta.max, "does not fit 64 bits"),
-        (decimal.Decimal("NaN"), "is no number"),
+        (decimal.Decimal("NaN"), "is not a number"),
         (decimal.Decimal("1E-77"), "at most 76"),
         (decimal.Decimal("1E9999"), "at most 76"),
     ],

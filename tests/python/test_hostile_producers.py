@@ -103,7 +103,7 @@ TEXTS = pa.record_batch({"c": pa.array(["ab", "é", None, "cd"])})
 LISTS = pa.record_batch({"c": pa.array([[1], [2, 3]])})
 VIEWS = pa.record_batch({"c": pa.array(["x" * 20, "y" * 30], pa.string_view())})
 CODES = pa.record_batch({"c": pa.array(["a", "b"]).dictionary_encode()})
-RUNS = pa.record_batch({"c": pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array([5, 6]))})
+RUNS = pa.record_batch({"c": pa.compute.run_end_encode(pa.array([5, 6, 6]))})
 UNIONS = pa.record_batch({"c": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array([1, 2])])})
 
 

@@ -146,7 +146,7 @@ def test_one_key(build: prejoin.PreparedBuild) -> None:
     for ask in (build.lookup, build.contains, lambda keys: build.map(keys, "name")):
         with pytest.raises(PlanError, match="type Int64"):
             ask(["x"])
-    # A build is no sequence of rows: 0, 1, 2 are keys.
+    # A build is not a sequence of rows: 0, 1, 2 are keys.
     for walk in (iter, list, reversed):
         with pytest.raises(TypeError):
             walk(build)  # type: ignore[call-overload]

@@ -16,6 +16,14 @@ import pytest
 import prejoin
 
 
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def endless(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     while True:
         yield batch

@@ -395,7 +395,7 @@ def test_what_is_refused(users: Build, cities: Build) -> None:
         Leg(users, where="a = = 1")
 
 
-def test_it_answers_in_kind(users: Build, cities: Build) -> None:
+def test_a_result_has_the_form_of_its_probe_side(users: Build, cities: Build) -> None:
     star = StarJoin([users, Leg(cities, how="left")])
     expected = star(EVENTS)
     assert isinstance(expected, pa.Table)

@@ -384,11 +384,9 @@ REFUSED: dict[str, Callable[[], Any]] = {
     ),
     "cast the column to wider dictionary keys or to its values": lambda: prejoin.prepare([texts(0), texts(100)], "k"),
     "cast the column to wider run ends or to its values": lambda: prejoin.prepare([runs(20_000), runs(20_000)], "k"),
-    "use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
-        KEYS, prejoin.prepare(runs(2), "k")
-    ),
+    "pass the probe side as a stream": lambda: prejoin.join(KEYS, prejoin.prepare(runs(2), "k")),
     "or split the build": lambda: prejoin.prepare([lists(1 << 30), lists(1 << 30)], "k"),
-    "more than its offsets reach; use a smaller batch_size or pass the probe side as a stream": lambda: prejoin.join(
+    "more than its offsets reach; pass the probe side as a stream": lambda: prejoin.join(
         KEYS, prejoin.prepare(lists(1 << 30), "k")
     ),
     # Each piece of the output fits, and both together do not: the pairs, and the rows without a match.

@@ -20,7 +20,7 @@ PART = re.compile(r'\s*"((?:[^"]|"")*)"\s*|([^,="][^,=]*|)')
 def split(text: str) -> list[list[str]]:
     """The names in `a,NEW=NAME,"b,c"`: each a list of the parts that `=` separates.
 
-    Blanks around a name do not count, unless they stand in quotes.
+    Blanks around a name do not count, unless they are in quotes.
     """
     found: list[list[str]] = []
     parts: list[str] = []
@@ -35,7 +35,7 @@ def split(text: str) -> list[list[str]]:
             at += 1
             continue
         if at < len(text) and text[at] != ",":
-            raise UsageError(f"{text!r}: quotes stand around a whole name, and two of them within one are one")
+            raise UsageError(f"{text!r}: quotes go around a whole name, and two of them within one mean one")
         if parts != [""]:
             found.append(parts)
         parts = []
@@ -49,7 +49,7 @@ def names(text: str, option: str) -> list[str]:
     found = []
     for parts in split(text):
         if len(parts) > 1:
-            raise UsageError(f'{option}: {"=".join(parts)!r} is no name; write "{"=".join(parts)}" in double quotes')
+            raise UsageError(f'{option}: {"=".join(parts)!r} is not a name; write "{"=".join(parts)}" in double quotes')
         found += parts
     return found
 
@@ -113,8 +113,8 @@ def _type(alias: str, text: str) -> pa.DataType:
         return pa.type_for_alias(alias)
     except ValueError:
         raise UsageError(
-            f"--csv-type {text}: {alias!r} is no type; types are int64, double, string, bool, date32, timestamp[us], "
-            "decimal128(10,2) and the others of pyarrow"
+            f"--csv-type {text}: {alias!r} is not a type; types are int64, double, string, bool, date32, "
+            "timestamp[us], decimal128(10,2) and the others of pyarrow"
         ) from None
 
 

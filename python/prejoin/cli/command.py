@@ -83,7 +83,7 @@ def run(argv: Sequence[str] | None) -> int:
         print(f"{given.parser.prog}: error: {text}", file=sys.stderr)
         return 1
     except Exception as error:
-        # Nobody who joins files wants a traceback, but who reports this wants its kind.
+        # A user wants no traceback, but a report of this error needs its type.
         print(f"{given.parser.prog}: error: {type(error).__name__}: {one_line(error)}", file=sys.stderr)
         return 1
 

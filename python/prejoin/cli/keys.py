@@ -119,7 +119,7 @@ def _value(text: str, name: str, data_type: pa.DataType) -> Any:
         value = pa.scalar(text).cast(data_type)
         return value.value if pa.types.is_timestamp(data_type) else value.as_py()
     except (ValueError, ArithmeticError, pa.ArrowException) as error:
-        raise FileError(f"{text!r} is no value of key {name!r}, which has type {data_type}{form}") from error
+        raise FileError(f"{text!r} is not a value of key {name!r}, which has type {data_type}{form}") from error
 
 
 def _plain_number(text: str, kind: Callable[[str], Any]) -> Any:

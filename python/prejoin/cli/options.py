@@ -25,8 +25,8 @@ their first bytes, also compressed. A build may be a .prejoin file that `prejoin
 CSV columns are whole numbers, dates, times or text, so that no two different texts become one key; columns that a
 condition or typed output needs may be floating-point or truth values too, and --csv-type says otherwise.
 
-Names with commas, equals signs or blanks at their ends stand in double quotes: --on '"a,b"'. A name that a file repeats
-is followed by its number here: price:1, price:2.
+Names with commas, equals signs or blanks at their ends are written in double quotes: --on '"a,b"'. A name that a file
+repeats is followed by its number here: price:1, price:2.
 
 Exit status: 0 done, 1 an error, 2 wrong usage, 130 stopped by Ctrl-C. An output file appears when it is complete, and
 after an error not at all."""
@@ -178,7 +178,7 @@ def _number(least: int, most: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         # Leading zeros aside, digits are counted first: Python refuses to read thousands of them.
         if not re.fullmatch(r"0*[0-9]{1,19}", text) or not least <= int(text.lstrip("0") or "0") <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
         return int(text.lstrip("0") or "0")
 
     return number
@@ -192,14 +192,14 @@ def _delimiter(text: str) -> str:
 
 def _mode(text: str) -> int:
     if not re.fullmatch(r"0?[0-7]{3}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no permission bits such as 600 or 644")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a mode such as 600 or 644")
     return int(text, 8)
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b?)|b)?", text.strip().lower())
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 500MB, 2GiB or 1073741824")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500MB, 2GiB or 1073741824")
     number, unit, kind = found.groups()
     base = 1000 if kind == "b" else 1024
     scale: int = base ** (" kmgt".index(unit) if unit else 0)

@@ -35,11 +35,11 @@ class Csv:
     types: dict[str, pa.DataType] = field(default_factory=dict)
     """Types of columns that are not to be guessed."""
     nulls: tuple[str, ...] = ("",)
-    """What stands for null where it is not quoted."""
+    """What means null if it is not quoted."""
     keys: frozenset[str] = frozenset()
     """Columns that are joined on."""
     delimiter: str = ","
-    """What stands between two fields, but in TSV."""
+    """The separator of fields, except in TSV."""
     typed: Callable[[str], bool] = lambda _: True
     """Whether a column's type matters. The others are passed on as the text that they are."""
 
@@ -209,7 +209,7 @@ class CsvFile:
 
     @property
     def delimiter(self) -> str:
-        """What stands between two fields."""
+        """The separator of fields."""
         return "\t" if self.file.format == "tsv" else self.asked.delimiter
 
     def _header(self) -> list[str]:
@@ -327,7 +327,7 @@ class CsvFile:
             raise FileError(f"{self.file.name}: row {self._row}: a quote is opened and never closed; {CLOSE}")
 
     def refuse_open_quote(self) -> None:
-        """Read a file once more, up to a line after its end: within a quote that line is no record."""
+        """Read a file once more, up to a line after its end: within a quote that line is not a record."""
         with io.TextIOWrapper(self.file.open_bytes(), "utf-8", "replace", newline="") as text:
             reader = csv.reader(itertools.chain(text, [END]), delimiter=self.delimiter)
             began, ended = 1, 0
@@ -392,7 +392,7 @@ class _Explained:
 
 
 def _bad_text(file: TableFile, delimiter: str) -> tuple[int, str | None] | None:
-    """Line and column of the first bytes that are no UTF-8."""
+    """Line and column of the first bytes that are not UTF-8."""
     names: list[str] = []
     with io.TextIOWrapper(file.open_bytes(), "utf-8", "surrogateescape", newline="") as text:
         reader = csv.reader(text, delimiter=delimiter)

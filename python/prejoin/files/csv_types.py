@@ -1,7 +1,7 @@
 """Types of CSV columns: guessed so that no two different texts become one value, and held to for all rows.
 
 A column is a whole number, a date, a time or a timestamp where every value is written as such a value is printed. A
-column that is no key may also be a truth value or a floating-point number. Everything else stays text, as do numbers
+column that is not a key may also be a truth value or a floating-point number. Everything else stays text, as do numbers
 with leading zeros, plus signs or exponents, numbers of more digits than their type holds, and numbers some of which end
 in a zero after the point, since 1.1 and 1.10 may be versions.
 """

@@ -54,7 +54,7 @@ class Lines:
             parts.append(fields)
             between = quote + self._delimiter
         if len(columns) == 1 and not quote:
-            # A line of nothing is no row for most readers.
+            # Most readers do not take an empty line as a row.
             parts = [pc.if_else(pc.equal(fields, b""), pa.scalar(b'""'), fields)]
         between = between[: -len(self._delimiter)] + b"\n"
         lines = pc.binary_join_element_wise(*parts, between, b"")
@@ -97,7 +97,7 @@ def _any_empty(texts: pa.Array) -> bool:
 
 
 def _quotes(column: pa.Field) -> str:
-    """Which values of a column stand in quotes."""
+    """Which values of a column are quoted."""
     if not _is_text(column.type):
         return "none"
     return "some" if column.metadata and column.metadata.items() >= BARE.items() else "all"

@@ -87,7 +87,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
 
 
 def format_of(path: str) -> str | None:
-    """The format that a name stands for."""
+    """The format of this name."""
     stem, extension = os.path.splitext(path.lower())
     if extension in COMPRESSIONS:
         extension = os.path.splitext(stem)[1]

@@ -4,9 +4,9 @@
 use crate::error::{Error, Result};
 use crate::expr::ColumnId;
 
-/// The error for bytes that are no description of a join.
+/// The error for bytes that do not describe a join.
 pub(super) fn unreadable(what: &str) -> Error {
-    Error::Plan(format!("these bytes are no serialized HashJoin: {what}; they were damaged or are something else"))
+    Error::Plan(format!("these bytes are not a serialized HashJoin: {what}; they were damaged or are something else"))
 }
 
 /// The tags of `bool`.

@@ -275,7 +275,7 @@ impl Decoder<'_> {
         }
     }
 
-    /// What stands before the operands of an expression.
+    /// What comes before the operands of an expression.
     fn begin(&mut self) -> Result<Begun> {
         let mut open =
             Unfinished { tag: self.byte()?, compare: None, arithmetic: None, wanted: 0, operands: Vec::new() };
@@ -302,7 +302,7 @@ impl Decoder<'_> {
         Ok(Begun::Unfinished(open))
     }
 
-    /// An expression of its operands, and what stands after them.
+    /// An expression of its operands, and what comes after them.
     fn finish(&mut self, open: Unfinished) -> Result<Expr> {
         let Unfinished { tag, compare, arithmetic, wanted: _, operands } = open;
         if let 4 | 5 = tag {

@@ -66,7 +66,7 @@ pub(crate) fn encode(spec: &JoinSpec, sides: Sides<'_>) -> Result<Vec<u8>> {
 /// The join that [`encode`] wrote, and what its sources declared: (join, build side, probe side).
 pub(crate) fn decode(bytes: &[u8]) -> Result<(JoinSpec, Declared, Declared)> {
     let Some(bytes) = bytes.strip_prefix(MAGIC) else {
-        return plan_err!("these bytes are no serialized HashJoin: they do not begin with its magic");
+        return plan_err!("these bytes are not a serialized HashJoin: they do not begin with its magic");
     };
     let mut input = match bytes.split_first() {
         Some((&VERSION, bytes)) => Decoder(bytes),

@@ -9,13 +9,27 @@ use crate::python::errors::{guarded, plan, type_error};
 
 /// Choices of one preparation; every field has a default that suits most builds.
 ///
-/// perfect_hash_min_density: smallest share of distinct keys in their range at which integer keys get a perfect-hash
-///     index; above 1 turns it off.
-/// perfect_hash_small_range: key ranges up to this get one whatever their density.
-/// in_list_max_bytes: largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
-/// in_list_max_values: largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+/// Integer keys that lie close together get a dense index: a bitmap over the range from the least to the greatest
+/// key, in which nothing is hashed. The two arguments for it have the name "perfect hash", by which such an index
+/// is also known.
 ///
-/// Raises PlanError for a number out of range.
+/// Args:
+///     perfect_hash_min_density: The smallest share of distinct keys in their range, such as 0.15, at which integer
+///         keys get a dense index; above 1 none do, apart from small ranges.
+///     perfect_hash_small_range: The largest range of keys that gets a dense index whatever its density.
+///     in_list_max_bytes: The largest key column, in bytes, that a filter gets as a list of keys; 0 turns lists
+///         off.
+///     in_list_max_values: The largest number of distinct keys that a filter gets as a list; 0 turns lists off.
+///
+/// Raises:
+///     PlanError: For a number out of range.
+///     TypeError: For a value that is not a number.
+///
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> config = prejoin.Config(perfect_hash_min_density=2.0, perfect_hash_small_range=0)
+///     >>> prejoin.prepare(pa.table({"id": [1, 2]}), on="id", config=config).index_kind
+///     'hashed'
 #[pyclass(name = "Config", module = "prejoin", frozen, eq)]
 #[derive(PartialEq)]
 pub(crate) struct PyConfig {
@@ -71,25 +85,25 @@ impl PyConfig {
         Ok((PyTuple::empty(py), options))
     }
 
-    /// Smallest share of distinct keys in their range at which a perfect-hash index is made; above 1 is off.
+    /// Smallest share of distinct keys in their range at which integer keys get a dense index.
     #[getter]
     fn perfect_hash_min_density(&self) -> f64 {
         self.config.dense_min_density
     }
 
-    /// Key ranges up to this are indexed by perfect hash whatever their density.
+    /// Largest range of keys that gets a dense index whatever its density.
     #[getter]
     fn perfect_hash_small_range(&self) -> u64 {
         self.config.dense_small_range
     }
 
-    /// Largest key column, in bytes, that membership keeps as an IN-list; 0 turns IN-lists off.
+    /// Largest key column, in bytes, that a filter gets as a list of keys; 0 turns lists off.
     #[getter]
     fn in_list_max_bytes(&self) -> usize {
         self.config.in_list_max_bytes
     }
 
-    /// Largest number of distinct keys that membership keeps as an IN-list; 0 turns IN-lists off.
+    /// Largest number of distinct keys that a filter gets as a list; 0 turns lists off.
     #[getter]
     fn in_list_max_values(&self) -> usize {
         self.config.in_list_max_values

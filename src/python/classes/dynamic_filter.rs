@@ -14,30 +14,33 @@ use crate::python::lookup::array;
 use crate::python::signals::detach_if_long;
 use crate::run::DynamicFilter;
 
-/// A filter on the probe rows of one join, empty until that join's build is known.
+/// A filter on the probe rows of one join, empty until the build of that join is known.
 ///
-/// probe: the probe side of the join, or its schema.
-/// on: the probe key columns by name or position, in key order.
+/// Give it to the join, and let the probe source call `evaluate`. Before the first probe batch is asked for it is
+/// complete, and from then on it tests bounds and membership of the build. It never drops a row that would match;
+/// for joins that keep unmatched probe rows it keeps every row. In partitioned mode it is complete once the last
+/// build is known. Each independent run needs another filter; a new run empties it. It keeps the builds that it
+/// tests alive, so it may outlive its join. `await filter` waits until it is complete.
 ///
-/// Give it to the join, and let the probe source ask it: before the first probe batch is asked for it is complete, and
-/// then it tests bounds and membership of the build. It never drops a row that would match; for joins that keep
-/// unmatched probe rows it keeps every row. In partitioned mode it is complete once the last build is known. Each
-/// independent run needs a filter of its own; a new run empties it. It holds the builds that it tests, so it may
-/// outlive its join, and `await filter` waits until it is complete.
+/// Args:
+///     probe: The probe side of the join, or its schema.
+///     on: The probe key columns by name or position, in key order.
 ///
-/// Raises PlanError for columns that do not exist.
+/// Raises:
+///     PlanError: For columns that do not exist.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
-/// >>> filter = prejoin.DynamicFilter(events.schema, on="id")
-/// >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
-/// >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
-/// >>> users = pa.table({"id": [1, 2]})
-/// >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
-/// >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
-/// ({'at': [10, 30]}, 2)
-/// >>> filter
-/// DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> events = pa.record_batch({"id": [2, 3, 2], "at": [10, 20, 30]})
+///     >>> filter = prejoin.DynamicFilter(events.schema, on="id")
+///     >>> scan = lambda partition: iter([events.filter(filter.evaluate(events))])
+///     >>> probe = prejoin.Source(scan, schema=events.schema, partitions=1)
+///     >>> users = pa.table({"id": [1, 2]})
+///     >>> join = prejoin.HashJoin(users, probe, on="id", dynamic_filter=filter, projection=["probe.at"])
+///     >>> join.execute().read_all().to_pydict(), join.metrics()["input_rows"]
+///     ({'at': [10, 30]}, 2)
+///     >>> filter
+///     DynamicFilter [ id@0 >= 1 AND id@0 <= 2 AND id@0 IN (list of 2) ]
 #[pyclass(name = "DynamicFilter", module = "prejoin", frozen)]
 pub(crate) struct PyDynamicFilter {
     pub(crate) filter: Arc<DynamicFilter>,
@@ -47,7 +50,7 @@ pub(crate) struct PyDynamicFilter {
 /// The event loops and futures that wait for a filter. They live here alone, where the garbage collector sees them.
 type Waiting = Arc<Mutex<Vec<(Py<PyAny>, Py<PyAny>)>>>;
 
-/// Those who wait, out of the lock: what is done with them may run Python code.
+/// The tasks that wait, taken out of the lock: waking them may run Python code.
 fn taken(waiting: &Waiting) -> Vec<(Py<PyAny>, Py<PyAny>)> {
     std::mem::take(&mut *waiting.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -57,7 +60,8 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 
 #[pymethods]
 impl PyDynamicFilter {
-    /// While a join has the filter, it may wake those who wait: they are not the filter's alone, and stay.
+    /// While a join has the filter, it may wake the tasks that wait: the filter alone does not keep them alive, so they are not
+    /// shown to the garbage collector.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         if Arc::strong_count(&self.filter) > 1 {
             return Ok(());
@@ -96,9 +100,18 @@ impl PyDynamicFilter {
         self.filter.is_complete()
     }
 
-    /// Waits until the filter is complete, at most `timeout` seconds; None waits without end. Tells whether it is.
+    /// Waits until the filter is complete.
     ///
-    /// The build is made by the thread that first pulls from the join: another one may wait.
+    /// The build is made by the thread that first pulls from the join, so another thread has to wait.
+    ///
+    /// Args:
+    ///     timeout: The longest time to wait, in seconds; None waits without end.
+    ///
+    /// Returns:
+    ///     Whether the filter is complete.
+    ///
+    /// Raises:
+    ///     PlanError: For a timeout that is negative or not a number.
     #[pyo3(signature = (timeout=None))]
     fn wait_complete(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         guarded(|| {
@@ -132,7 +145,7 @@ impl PyDynamicFilter {
             self.filter.on_complete(move || {
                 Python::try_attach(|py| {
                     for (event_loop, future) in taken(&waiting) {
-                        // A loop that is closed by now, or a shutdown, leaves nobody to tell.
+                        // If the loop is closed by now, or at shutdown, no task waits any more.
                         let _ = wake.call1(py, (event_loop, future));
                     }
                 });
@@ -141,9 +154,16 @@ impl PyDynamicFilter {
         })
     }
 
-    /// The rows of `batch` that can match, without nulls; all rows until the filter is complete.
+    /// The rows of a batch that can match; all rows until the filter is complete.
     ///
-    /// Columns are found by their position in the probe schema. Raises PlanError where they are not there.
+    /// Args:
+    ///     batch: A batch of the probe side. Columns are found by their position in the probe schema.
+    ///
+    /// Returns:
+    ///     A pyarrow.BooleanArray of as many values as rows, without nulls.
+    ///
+    /// Raises:
+    ///     PlanError: For a batch without these columns, or with columns of other types.
     fn evaluate<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let batch = batch_from_python(batch)?;

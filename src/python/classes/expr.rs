@@ -12,18 +12,20 @@ use crate::python::errors::{guarded, plan, type_error};
 use crate::python::interchange::{is_a, schema_of, type_name};
 use crate::python::values::literal::{literal, literals};
 
-/// A condition over the columns of both sides of a join, made by `col`, `lit` and `sql` and the operators on them.
+/// A condition over the columns of both sides of a join, made by `col`, `lit`, `sql` and operators on them.
 ///
-/// Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL. Logic
-/// has three values, as in SQL: a comparison with null is null, and null means "no". Python's and, or, not and chained
-/// comparisons raise TypeError. Values beside an expression become literals as by `lit`. It shows itself as SQL text
-/// that `sql` reads as the same expression.
+/// Compare with == != < <= > >=, combine with & | ~, calculate with + - * / %; the methods are the tests of SQL.
+/// Logic has three values, as in SQL: a comparison with null is null, and a pair of rows passes only if the
+/// condition is true. Python's and, or, not and chained comparisons raise TypeError. Values beside an expression
+/// become literals as by `lit`. The repr is SQL text that `sql` reads as the same expression.
 ///
-/// Raises PlanError for an expression of more than 128 levels; chains of & or | count once.
+/// Operators and methods raise PlanError for an expression of more than 128 levels, where a chain of & or | counts
+/// once, and TypeError for values that cannot be literals.
 ///
-/// >>> import prejoin
-/// >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_in(["x", "y"])
-/// probe.ts >= build.valid_from AND build.code NOT IN ('x', 'y')
+/// Example:
+///     >>> import prejoin
+///     >>> (prejoin.col("probe.ts") >= prejoin.col("build.valid_from")) & ~prejoin.col("build.code").is_in(["x", "y"])
+///     probe.ts >= build.valid_from AND build.code NOT IN ('x', 'y')
 #[pyclass(name = "Expr", module = "prejoin", frozen)]
 pub(crate) struct PyExpr {
     tree: Tree,
@@ -125,7 +127,19 @@ impl From<Expr> for PyExpr {
 
 /// A column: "build.x" or "probe.y", or with the name of a leg of a StarJoin "planes.z".
 ///
-/// Raises PlanError for a name without its side.
+/// Args:
+///     name: The side, a point, and the name of the column.
+///
+/// Returns:
+///     An expression.
+///
+/// Raises:
+///     PlanError: For a name without its side.
+///
+/// Example:
+///     >>> import prejoin
+///     >>> prejoin.col("build.n") > 1
+///     build.n > 1
 #[pyfunction]
 pub(crate) fn col(name: &str) -> PyResult<PyExpr> {
     guarded(|| match name.split_once('.') {
@@ -138,29 +152,48 @@ pub(crate) fn col(name: &str) -> PyResult<PyExpr> {
     })
 }
 
-/// A constant: a value of Python, a scalar of numpy, or a pyarrow.Scalar.
+/// A constant.
 ///
-/// Python's are None, bool, int, float, str, bytes, date, datetime, time, timedelta and Decimal; a scalar is of one of
-/// these kinds, or an interval. A datetime with a zone is an instant, one without is local time. pandas' Timestamp and
-/// Timedelta keep their nanoseconds. Months and days are a pyarrow interval, or `sql("interval '1 month'")`.
+/// Args:
+///     value: A value of Python (None, bool, int, float, str, bytes, date, datetime, time, timedelta, Decimal), a
+///         scalar of numpy, or a pyarrow.Scalar of one of these kinds or an interval. A datetime with a zone is an
+///         instant, one without is local time. pandas' Timestamp and Timedelta keep their nanoseconds. Months and
+///         days are a pyarrow interval, or `sql("interval '1 month'")`.
 ///
-/// Raises TypeError for other values, PlanError for a number that is too large.
+/// Returns:
+///     An expression.
+///
+/// Raises:
+///     PlanError: For a number that is too large.
+///     TypeError: For other values.
+///
+/// Example:
+///     >>> import datetime, prejoin
+///     >>> prejoin.lit(datetime.date(2024, 12, 31))
+///     DATE '2024-12-31'
 #[pyfunction]
 pub(crate) fn lit(value: &Bound<'_, PyAny>) -> PyResult<PyExpr> {
     guarded(|| literal(value).map(|literal| Expr::Literal(literal).into()))
 }
 
-/// A condition, or a part of one, from SQL text.
+/// A condition, or a part of one, from SQL text. docs/predicates.md describes the language.
 ///
-/// A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name of a leg; a name
-/// without its side is the one side's that has it. The language is in docs/predicates.md. Wherever a condition is
-/// taken, its text is taken as well.
+/// Wherever a condition is taken, its text is taken as well.
 ///
-/// Raises PlanError, with line and column, for text that is not of the language.
+/// Args:
+///     text: SQL. A column is `build.x`, `probe.y` or `"build"."my x"`, in a StarJoin also `planes.z` with the name
+///         of a leg; a name without a side is the column of the only side that has it.
 ///
-/// >>> import prejoin
-/// >>> prejoin.sql("probe.ts < build.since + interval '1' hour") & (prejoin.col("build.n") > 0)
-/// probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
+/// Returns:
+///     An expression.
+///
+/// Raises:
+///     PlanError: For text that is not of the language, with line and column.
+///
+/// Example:
+///     >>> import prejoin
+///     >>> prejoin.sql("probe.ts < build.since + interval '1' hour") & (prejoin.col("build.n") > 0)
+///     probe.ts < build.since + INTERVAL '3600 seconds' AND build.n > 0
 #[pyfunction]
 pub(crate) fn sql(text: &str) -> PyResult<PyExpr> {
     guarded(|| Ok(Expr::parse_sql_of_tables(text)?.into()))
@@ -171,7 +204,7 @@ pub(crate) fn condition(given: &Bound<'_, PyAny>) -> PyResult<Expr> {
     condition_by(given, Expr::parse_sql)
 }
 
-/// The same where a column may be that of a leg, "planes.x".
+/// The same for a StarJoin, in which a column may be that of a leg, "planes.x".
 pub(crate) fn condition_of_tables(given: &Bound<'_, PyAny>) -> PyResult<Expr> {
     condition_by(given, Expr::parse_sql_of_tables)
 }
@@ -184,7 +217,7 @@ fn condition_by(given: &Bound<'_, PyAny>, parse: fn(&str) -> crate::Result<Expr>
         return Ok(parse(text.to_str()?)?);
     }
     let foreign = is_a(given, "pyarrow.compute", "Expression")? || is_a(given, "polars", "Expr")?;
-    let hint = if foreign { "; expressions of other libraries do not tell what they hold" } else { "" };
+    let hint = if foreign { "; expressions of other libraries do not show what they hold" } else { "" };
     Err(type_error(format!(
         "where is SQL text or a condition made with prejoin.col and prejoin.lit, {} was given{hint}",
         type_name(given)
@@ -210,7 +243,8 @@ fn operand(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
 fn data_type(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     if let Ok(name) = given.cast::<PyString>() {
         let name = name.to_str()?;
-        return expr::type_named(name).ok_or_else(|| plan(format!("{name:?} is no type that a value can be cast to")));
+        return expr::type_named(name)
+            .ok_or_else(|| plan(format!("a value cannot be cast to {name:?}, which is not the name of a type")));
     }
     if !is_a(given, "pyarrow", "DataType")? {
         return Err(type_error(format!(
@@ -222,7 +256,7 @@ fn data_type(given: &Bound<'_, PyAny>) -> PyResult<DataType> {
     let to = schema_of(&schema)?.field(0).data_type().clone();
     match expr::type_name::is_cast_target(&to) {
         true => Ok(to),
-        false => Err(plan(format!("{to} is no type that a value can be cast to"))),
+        false => Err(plan(format!("a value cannot be cast to {to}"))),
     }
 }
 
@@ -304,39 +338,106 @@ impl PyExpr {
         guarded(|| Self::checked(-self.expr()))
     }
 
-    /// True where the value is null.
+    /// True if the value is null.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.code").is_null()
+    ///     build.code IS NULL
     fn is_null(&self) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().is_null()))
     }
 
-    /// True where the value is not null.
+    /// True if the value is not null.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.code").is_not_null()
+    ///     build.code IS NOT NULL
     fn is_not_null(&self) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().is_not_null()))
     }
 
-    /// True where the condition is true, false where it is false or null.
+    /// True if the condition is true, false if it is false or null.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> (prejoin.col("build.n") > 1).is_true()
+    ///     (build.n > 1) IS TRUE
     fn is_true(&self) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().is_true()))
     }
 
-    /// True where the condition is false, false where it is true or null.
+    /// True if the condition is false, false if it is true or null.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> (prejoin.col("build.n") > 1).is_false()
+    ///     (build.n > 1) IS FALSE
     fn is_false(&self) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().is_false()))
     }
 
     /// Like !=, but null is a value: equal to null and to nothing else.
+    ///
+    /// Args:
+    ///     other: An expression, or a value as for `lit`.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.a").is_distinct_from(prejoin.col("probe.b"))
+    ///     build.a IS DISTINCT FROM probe.b
     fn is_distinct_from(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().compare(CompareOp::Distinct, operand(other)?)))
     }
 
     /// Like ==, but null is a value: equal to null and to nothing else.
+    ///
+    /// Args:
+    ///     other: An expression, or a value as for `lit`.
+    ///
+    /// Returns:
+    ///     A condition, never null.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.a").is_not_distinct_from(None)
+    ///     build.a IS NOT DISTINCT FROM NULL
     fn is_not_distinct_from(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().compare(CompareOp::NotDistinct, operand(other)?)))
     }
 
-    /// True where the value equals one of `values`, an iterable of literals and expressions, or a pyarrow array.
+    /// True if the value equals one of `values`.
     ///
-    /// Null where the value is null, and where nothing is equal beside a null in `values`; false for no values at all.
+    /// Args:
+    ///     values: An iterable of values and expressions, or a pyarrow array.
+    ///
+    /// Returns:
+    ///     A condition: null if the value is null, and if it equals none of several values of which one is null; false
+    ///     if there are no values.
+    ///
+    /// Raises:
+    ///     TypeError: For text, and for a value that cannot be a literal.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.code").is_in(["x", "y"])
+    ///     build.code IN ('x', 'y')
     fn is_in(&self, values: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| {
             let refused = || type_error(format!("is_in takes a list of values, {} was given", type_name(values)));
@@ -354,31 +455,95 @@ impl PyExpr {
         })
     }
 
-    /// True where the value is at least `low` and at most `high`.
+    /// True if the value is at least `low` and at most `high`.
+    ///
+    /// Args:
+    ///     low: An expression, or a value as for `lit`.
+    ///     high: An expression, or a value as for `lit`.
+    ///
+    /// Returns:
+    ///     A condition.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("probe.n").between(1, prejoin.col("build.n"))
+    ///     probe.n BETWEEN 1 AND build.n
     fn between(&self, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().between(operand(low)?, operand(high)?)))
     }
 
-    /// True where the text matches `pattern`, in which % is any text and _ any character.
+    /// True if the text matches `pattern`, in which % is any text and _ any character.
     ///
     /// A backslash takes the next character as it is.
+    ///
+    /// Args:
+    ///     pattern: Text, or an expression whose values are text.
+    ///
+    /// Returns:
+    ///     A condition.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.name").like("a%")
+    ///     build.name LIKE 'a%'
     fn like(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().like(operand(pattern)?)))
     }
 
-    /// `like` where upper and lower case are the same.
+    /// `like` in which upper and lower case are the same.
+    ///
+    /// Args:
+    ///     pattern: Text, or an expression whose values are text.
+    ///
+    /// Returns:
+    ///     A condition.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.name").ilike("a%")
+    ///     build.name ILIKE 'a%'
     fn ilike(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().ilike(operand(pattern)?)))
     }
 
-    /// The value as another type: a pyarrow.DataType or the name of a type in SQL.
+    /// The value as another type.
     ///
-    /// A value that does not fit is an ExecutionError.
+    /// A value that does not fit raises ExecutionError when the condition is evaluated.
+    ///
+    /// Args:
+    ///     to: A pyarrow.DataType, or the name of a type in SQL.
+    ///
+    /// Returns:
+    ///     An expression of that type.
+    ///
+    /// Raises:
+    ///     PlanError: For a type or name that is not known.
+    ///     TypeError: For an object that is neither.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.n").cast("double") / 2
+    ///     CAST(build.n AS DOUBLE) / 2
     fn cast(&self, to: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().cast(data_type(to)?)))
     }
 
-    /// `cast`, but null where a value does not fit.
+    /// `cast`, but null for a value that does not fit.
+    ///
+    /// Args:
+    ///     to: A pyarrow.DataType, or the name of a type in SQL.
+    ///
+    /// Returns:
+    ///     An expression of that type.
+    ///
+    /// Raises:
+    ///     PlanError: For a type or name that is not known.
+    ///     TypeError: For an object that is neither.
+    ///
+    /// Example:
+    ///     >>> import prejoin
+    ///     >>> prejoin.col("build.n").try_cast("int")
+    ///     TRY_CAST(build.n AS INTEGER)
     fn try_cast(&self, to: &Bound<'_, PyAny>) -> PyResult<Self> {
         guarded(|| Self::checked(self.expr().try_cast(data_type(to)?)))
     }
@@ -386,7 +551,7 @@ impl PyExpr {
     /// Refused: `a and b` would drop a side silently.
     fn __bool__(&self) -> PyResult<bool> {
         Err(type_error(
-            "a condition on columns has no truth value of its own; combine conditions with & | ~, not with \
+            "a condition on columns has no truth value; combine conditions with & | ~, not with \
              and, or, not",
         ))
     }

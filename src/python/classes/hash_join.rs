@@ -27,43 +27,50 @@ use crate::run::HashJoin;
 
 /// A hash join of a build side and a probe side, ordinary or attached to a PreparedBuild.
 ///
-/// build, probe: a schema alone, any rows, or a `Source`.
-/// on: pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
-/// how: which rows come out: inner, probe_outer (all probe rows), build_outer (all build rows), full, semi, anti, mark,
-///     build_semi or build_anti. left and right are refused, since the build side comes first here.
-/// null_equal: whether null matches null; one bool, or one for each key.
-/// where: a condition on matched pairs, SQL text or made with `col` and `lit`; null means "no".
-/// projection: output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an empty
-///     list keeps the row count.
-/// limit: largest number of output rows.
-/// mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
-/// null_aware: SQL NOT IN, for anti and build_anti.
-/// validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of the build)
-///     or "1:1".
-/// dynamic_filter: the filter that the join tells its build to.
+/// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark joins have
+/// the probe's, build_semi and build_anti joins the build's. Rows come in probe order, matches of one row in build
+/// order, and unmatched build rows last.
 ///
-/// The output has the build's columns, then the probe's, both key columns included; semi, anti and mark have the
-/// probe's, build_semi and build_anti the build's. Rows come in probe order, matches of one row in build order,
-/// unmatched build rows last.
+/// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed;
+/// every execution validates them again. `replace` and `with_prepared_build` return a new join with other sources
+/// or another prepared build.
 ///
-/// The attributes on, how, null_equal, where, projection, limit, mode, null_aware and validate may be changed; every
-/// execution validates them again. Sources and the prepared build are changed by `replace` and `with_prepared_build`,
-/// which give a new join.
+/// A join that is not attached can be pickled if the objects behind its sources can; if not, pickle
+/// `join.replace(build=schema, probe=schema)`. Pickling an attached join raises NotSupported.
 ///
-/// A join that is not attached pickles, with the objects behind its sources; if these do not pickle, neither does it
-/// (send `join.replace(build=schema, probe=schema)` instead). An attached one raises NotSupported.
+/// Args:
+///     build: A schema alone, any rows, or a `Source`.
+///     probe: A schema alone, any rows, or a `Source`.
+///     on: Pairs (build key, probe key), each a name, a position or `col(...)`; or names that both sides have.
+///     how: Which rows come out: "inner", "probe_outer" (all probe rows), "build_outer" (all build rows), "full",
+///         "semi", "anti", "mark", "build_semi" or "build_anti". "left" and "right" are refused, since the build
+///         side comes first here.
+///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
+///     where: A condition on matched pairs, SQL text or made with `col` and `lit`. A pair passes only if it is
+///         true.
+///     projection: Output columns, as positions in (build columns, probe columns) or names "build.x", "probe.y"; an
+///         empty list keeps the row count.
+///     limit: The largest number of output rows.
+///     mode: "collect_left" makes one build for all probe partitions, "partitioned" one for each.
+///     null_aware: SQL NOT IN, for anti and build_anti.
+///     validate: "m:m", "m:1" (a build with one row per key), "1:m" (no two probe rows of one run share a key of
+///         the build) or "1:1".
+///     dynamic_filter: A filter that tests probe rows against the build of this join, once the build is known.
 ///
-/// Raises PlanError for unknown columns, key types that differ and options that do not go together, TypeError for what
-/// is no source.
+/// Raises:
+///     PlanError: For unknown columns, key types that differ and options that do not go together.
+///     TypeError: For an object that gives no rows and has no schema.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
-/// >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
-/// >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=["build.name", "probe.at"])
-/// >>> prepared = join.prepare_build(users)
-/// >>> task = join.replace(probe=events).with_prepared_build(prepared)
-/// >>> task.execute().read_all().to_pylist()
-/// [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users = pa.table({"id": [1, 2], "name": ["ada", "bob"]})
+///     >>> events = pa.table({"user": [2, 3, 2], "at": [10, 20, 30]})
+///     >>> columns = ["build.name", "probe.at"]
+///     >>> join = prejoin.HashJoin(users.schema, events.schema, on=[("id", "user")], projection=columns)
+///     >>> prepared = join.prepare_build(users)
+///     >>> task = join.replace(probe=events).with_prepared_build(prepared)
+///     >>> task.execute().read_all().to_pylist()
+///     [{'name': 'bob', 'at': 10}, {'name': 'bob', 'at': 30}]
 #[pyclass(name = "HashJoin", module = "prejoin", frozen)]
 pub(crate) struct PyHashJoin {
     current: CurrentJoin,
@@ -126,11 +133,25 @@ impl PyHashJoin {
 
     /// A new join with some parameters of the constructor changed and a fresh run state.
     ///
-    /// Where a source is replaced, names in on, projection and where are looked up in the new one. What was given by
+    /// If a source is replaced, names in on, projection and where are looked up in the new one. What was given by
     /// position needs a source with the same columns.
     ///
-    /// Raises PlanError for a position where the columns are others, and where a prepared build is attached and the
-    /// build source, its keys or the mode would change.
+    /// Args:
+    ///     **changes: Parameters of the constructor.
+    ///
+    /// Returns:
+    ///     The new join.
+    ///
+    /// Raises:
+    ///     PlanError: For an unknown parameter, a position if the columns of the new source differ, and a change of the
+    ///         build source, its keys or the mode while a prepared build is attached.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> join = prejoin.HashJoin(pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64()}), on="id")
+    ///     >>> changed = join.replace(how="anti", limit=10)
+    ///     >>> changed.how, changed.limit, join.limit
+    ///     ('anti', 10, None)
     #[pyo3(signature = (**changes))]
     fn replace(&self, py: Python<'_>, changes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         guarded(|| {
@@ -179,12 +200,28 @@ impl PyHashJoin {
 
     /// Prepares `source` as a build for joins like this one; the join's own build source is not touched.
     ///
-    /// The caller chooses the snapshot; nothing verifies its contents. The schema must equal the join's build schema.
-    /// An exception of the source comes through unchanged. After an error the pool is as it was.
+    /// The caller chooses which rows, and nothing compares them with the rows of the build source.
     ///
-    /// keep: "all" rows of a key, or only its "first" or "last".
+    /// Args:
+    ///     source: Any rows, with the columns of the join's build side.
+    ///     keep: "all" rows of a key, or only its "first" or "last".
+    ///     pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
+    ///     config: Choices about index and filters.
     ///
-    /// Raises PlanError before the first batch is asked for, ResourcesExhausted if the pool refuses.
+    /// Returns:
+    ///     The finished build.
+    ///
+    /// Raises:
+    ///     PlanError: For a join that cannot have a prepared build, and for other columns, before the first batch is
+    ///         asked for.
+    ///     ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
+    ///     Exception: What the source raises, unchanged.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = pa.table({"id": [1, 2]})
+    ///     >>> prejoin.HashJoin(users.schema, users.schema, on="id").prepare_build(users).num_rows
+    ///     2
     #[pyo3(signature = (source, *, keep="all", pool=None, config=None))]
     fn prepare_build(
         &self,
@@ -196,7 +233,7 @@ impl PyHashJoin {
     ) -> PyResult<PyPreparedBuild> {
         guarded(|| {
             let (join, keep) = (self.current.get(), keep_of(keep)?);
-            // A plain iterator tells no schema of its own: it is taken at the join's word, and checked batch by batch.
+            // A plain iterator does not show its schema: it is taken to be the join's, and each batch is checked.
             let declared = source.try_iter().is_ok_and(|iterator| iterator.is(source));
             let declared = declared && !source.hasattr(intern!(py, "schema"))?;
             let source = source::open(source, declared.then(|| join.build_source().schema().clone()))?;
@@ -208,7 +245,21 @@ impl PyHashJoin {
 
     /// The join attached to a prepared build; its build source is replaced by an empty placeholder.
     ///
-    /// Raises PlanError where schema, keys, null equality or mode of the build do not fit.
+    /// Args:
+    ///     build: A build with the schema, keys and null equality of this join.
+    ///
+    /// Returns:
+    ///     The attached join.
+    ///
+    /// Raises:
+    ///     PlanError: For a build that does not fit, and for a join in partitioned mode.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2]}), on="id")
+    ///     >>> join = prejoin.HashJoin(users.schema, pa.schema({"id": pa.int64()}), on="id").with_prepared_build(users)
+    ///     >>> join(pa.record_batch({"id": [2, 3]})).num_rows
+    ///     1
     fn with_prepared_build(&self, py: Python<'_>, build: &Bound<'_, PyPreparedBuild>) -> PyResult<Self> {
         guarded(|| {
             let current = CurrentJoin::new(self.current.get().with_prepared_build(build.get().build.clone())?);
@@ -220,16 +271,32 @@ impl PyHashJoin {
 
     /// Runs one probe partition, or all of them one after the other, as a reader that pulls lazily.
     ///
-    /// Without `partition` this is a run of its own; the partitions of one run are asked for one by one. Output batches
-    /// have at most `batch_size` rows (8192). `pool` pays for an ordinary build and for the visited bits of right,
-    /// full, build_semi and build_anti. Dropping the reader releases everything.
+    /// Each call without `partition` is a new run. The partitions of one run are executed one by one.
     ///
-    /// The closing rows of these four kinds (unmatched build rows; for build_semi the matched ones) come once per run,
-    /// from the last partition that is read to its end or dropped. A partition that fails or is dropped counts with the
-    /// probe rows that it has read so far. Where it is the last one after all others have been read, the closing rows
-    /// do not come; while a partition is not asked for at all, they wait for it.
+    /// Unmatched build rows of build_outer and full joins, and all rows of build_semi and build_anti joins, come once
+    /// per run, from the last partition that is read to its end or dropped. A partition that fails or is dropped counts
+    /// with the probe rows that it has read so far. If it is the last one after all others have been read, these rows
+    /// do not come; while a partition is not executed at all, they wait for it.
     ///
-    /// Raises PlanError if the join, changed since it was made, is not valid any more.
+    /// Args:
+    ///     partition: The number of a probe partition; None for all of them.
+    ///     batch_size: The largest number of rows of an output batch (8192).
+    ///     pool: Pays for the build of a join that is not attached, and for the bits that say which build rows have
+    ///         matched. By default one unlimited pool per process.
+    ///     config: Choices about the index of a join that is not attached.
+    ///
+    /// Returns:
+    ///     A pyarrow.RecordBatchReader. Dropping it releases everything.
+    ///
+    /// Raises:
+    ///     PlanError: For a join that is not valid any more since it was changed, a partition that does not exist, and
+    ///         one that was executed before.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> join = prejoin.HashJoin(pa.table({"id": [1, 2]}), pa.table({"user": [2, 3]}), on=[("id", "user")])
+    ///     >>> join.execute().read_all().to_pylist()
+    ///     [{'id': 2, 'user': 2}]
     #[pyo3(signature = (partition=None, batch_size=None, *, pool=None, config=None))]
     fn execute<'py>(
         &self,
@@ -249,9 +316,22 @@ impl PyHashJoin {
         })
     }
 
-    /// Joins one batch as if it were the whole probe side; gives one batch of whatever size.
+    /// Joins one batch as if it were the whole probe side.
     ///
-    /// An ordinary join collects its build for each call.
+    /// A join that is not attached collects its build at each call.
+    ///
+    /// Args:
+    ///     batch: A batch with the columns of the probe side.
+    ///     pool: As for `execute`.
+    ///     config: As for `execute`.
+    ///
+    /// Returns:
+    ///     One pyarrow.RecordBatch of any number of rows.
+    ///
+    /// Raises:
+    ///     PlanError: For a batch with other columns, and for a join that is not valid any more since it was changed.
+    ///     ExecutionError: For a condition that fails, a probe row that `validate` refuses, and an output that does not
+    ///         fit one batch.
     #[pyo3(signature = (batch, *, pool=None, config=None))]
     fn __call__<'py>(
         &self,
@@ -280,6 +360,18 @@ impl PyHashJoin {
     }
 
     /// Opens the join for probe batches that are pushed by hand.
+    ///
+    /// Args:
+    ///     partition: The number of a probe partition of a run; None for a new run of a join with one partition.
+    ///     pool: As for `execute`.
+    ///     config: As for `execute`.
+    ///
+    /// Returns:
+    ///     A session.
+    ///
+    /// Raises:
+    ///     PlanError: For a join that is not valid any more since it was changed, a partition that does not exist or
+    ///         was executed before, and None if there are several.
     #[pyo3(signature = (partition=None, *, pool=None, config=None))]
     fn open(
         &self,
@@ -308,7 +400,9 @@ impl PyHashJoin {
         })
     }
 
-    /// Forgets run state, detaches the dynamic filter and keeps the prepared build: the same join runs again.
+    /// Prepares the join for another run: metrics start at 0, and the dynamic filter is detached.
+    ///
+    /// A prepared build stays attached.
     fn reset(&self) -> PyResult<()> {
         guarded(|| {
             self.current.set(|join| {
@@ -318,7 +412,22 @@ impl PyHashJoin {
         })
     }
 
-    /// The join as text: one line ("indent") or a tree ("tree").
+    /// The join as text.
+    ///
+    /// Args:
+    ///     format: "indent" for one line, "tree" for a tree.
+    ///
+    /// Returns:
+    ///     Everything that is set, whether or not the join is still valid.
+    ///
+    /// Raises:
+    ///     PlanError: For another format.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> join = prejoin.HashJoin(pa.schema({"id": pa.int64()}), pa.schema({"id": pa.int64()}), on="id")
+    ///     >>> join.explain()
+    ///     'HashJoin: mode=CollectLeft, join_type=Inner, on=[(build.id, probe.id)], null_equality=NullEqualsNothing'
     #[pyo3(signature = (format="indent"))]
     fn explain(&self, format: &str) -> PyResult<String> {
         guarded(|| {
@@ -326,26 +435,37 @@ impl PyHashJoin {
                 "indent" => ExplainFormat::Indent,
                 "tree" => ExplainFormat::Tree,
                 _ => {
-                    return Err(plan(format!(
-                        "format={format:?} is no explain format; the formats are indent and tree"
-                    )));
+                    return Err(plan(format!("format={format:?} is not a format; the formats are indent and tree")));
                 }
             };
             Ok(self.current.get().explain(format))
         })
     }
 
-    /// Row counts before the join runs: known, guessed, or None.
+    /// Row counts before the join runs.
+    ///
+    /// Returns:
+    ///     A dict of build_rows, probe_rows and output_rows, each {"rows": number, "exact": bool}, or None if nothing
+    ///     is known.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| report::statistics(py, self.current.get().statistics()))
     }
 
     /// Order, equal columns and partitions of the output; columns are positions in the output.
+    ///
+    /// Returns:
+    ///     A dict of ordering, equal_columns and partitions.
+    ///
+    /// Raises:
+    ///     PlanError: For a join that is not valid any more since it was changed.
     fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| report::properties(py, self.current.get().properties()?))
     }
 
-    /// What the current run did so far; times are seconds, memory is bytes.
+    /// What the current run did so far.
+    ///
+    /// Returns:
+    ///     A dict of counters; times are seconds, memory is bytes.
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         guarded(|| report::metrics(py, self.current.get().metrics()))
     }
@@ -376,7 +496,7 @@ impl PyHashJoin {
         self.prepared.as_ref().map(|prepared| prepared.clone_ref(py))
     }
 
-    /// The filter that the join tells its build to, else None.
+    /// The filter that tests probe rows against the build of this join, else None.
     #[getter]
     fn dynamic_filter(&self, py: Python<'_>) -> Option<Py<PyDynamicFilter>> {
         let attached = self.current.get().dynamic_filter().is_some();
@@ -478,7 +598,7 @@ impl PyHashJoin {
         })
     }
 
-    /// How build and probe partitions meet.
+    /// One build for all probe partitions, "collect_left", or one for each, "partitioned".
     #[getter]
     fn mode(&self) -> &'static str {
         match self.current.get().spec.mode {

@@ -72,7 +72,7 @@ pub(super) fn mode_of(mode: &str) -> Result<PartitionMode> {
     match mode {
         "collect_left" => Ok(PartitionMode::CollectLeft),
         "partitioned" => Ok(PartitionMode::Partitioned),
-        _ => plan_err!("mode={mode:?} is no partition mode; the modes are collect_left and partitioned"),
+        _ => plan_err!("mode={mode:?} is not a partition mode; the modes are collect_left and partitioned"),
     }
 }
 

@@ -8,13 +8,21 @@ use crate::memory::{MemoryPool, Pool};
 use crate::python::arguments::count;
 use crate::python::errors::guarded;
 
-/// A memory pool: grants at most `limit` bytes at a time (None: any number) and remembers its peak.
+/// A memory pool: grants bytes up to a limit, and remembers the most that were granted at one time.
 ///
 /// Builds are charged to a pool before they allocate, for as long as they live.
 ///
-/// >>> import prejoin
-/// >>> prejoin.MemoryPool(64 << 20)
-/// MemoryPool(limit=67108864, reserved=0, peak=0)
+/// Args:
+///     limit: The largest number of bytes that are granted at one time; None for any number.
+///
+/// Raises:
+///     PlanError: For a limit that is negative or does not fit 64 bits.
+///     TypeError: For a limit that is not an int.
+///
+/// Example:
+///     >>> import prejoin
+///     >>> prejoin.MemoryPool(64 << 20)
+///     MemoryPool(limit=67108864, reserved=0, peak=0)
 #[pyclass(name = "MemoryPool", module = "prejoin", frozen)]
 pub(crate) struct PyMemoryPool {
     pool: Arc<MemoryPool>,

@@ -12,7 +12,7 @@ use super::pool::PyMemoryPool;
 use super::prepared::PyPreparedBuild;
 use crate::error::Error;
 use crate::file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-use crate::prepare::PreparedBuild;
+use crate::prepare::{PreparedBuild, Snapshot};
 use crate::python::arguments::count;
 use crate::python::errors::{guarded, plan};
 use crate::python::interchange::PySchema;
@@ -20,27 +20,39 @@ use crate::python::signals::interruptible;
 
 /// Maps a saved build: nothing is parsed, copied or rebuilt, and all processes of a host share one copy of it.
 ///
-/// verify: check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB. Without, it
-///     opens in microseconds: the index is read with bounds checks only, each column is checked when it is first used.
-/// pool: pays for the mapped bytes, once per process however often the file is opened with it; by default nobody does.
-/// memory: copy the file into memory of this process, charged to the pool like a build that was prepared. Nothing that
-///     happens to the file later can harm it, and nothing is shared.
+/// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it
+/// in place, changes memory in use: joins give wrong rows, or SIGBUS ends the process. Replace the file instead:
+/// `prejoin.open(new).save(path)`, or `mv` within one file system. If others may write to it, open it with
+/// `memory=True`.
 ///
-/// A mapped file must stay as it is while the build is used. `cp` over it, or whatever else writes to it or cuts it in
-/// place, changes memory in use: wrong rows, or the end of the process by SIGBUS. Replace it instead, without harm:
-/// `prejoin.open(new).save(path)`, or `mv` within one file system. Where others write to it, open with `memory=True`.
+/// An opened build is pickled as its path and fingerprint, and is opened again where it is unpickled.
 ///
-/// An opened build pickles as its path and fingerprint, and is opened again on the other side.
+/// Args:
+///     path: The name of the file.
+///     verify: Check all sums and every offset, group, row number and string at once, at most 0.5 ms per MiB.
+///         Without it opening takes microseconds: the index is read with bounds checks only, each column is checked
+///         when it is first used.
+///     pool: Pays for the mapped bytes, once per process however often the file is opened with it. By default no
+///         pool does.
+///     memory: Copy the file into memory of this process, charged to the pool like a build that was prepared.
+///         Nothing that happens to the file later can harm it, and nothing is shared.
 ///
-/// Raises ExecutionError for a damaged or foreign file, NotSupported for one of another version, ResourcesExhausted if
-/// the pool refuses, and OSError (FileNotFoundError, ...) of the file system.
+/// Returns:
+///     The build.
 ///
-/// >>> import os, tempfile, prejoin, pyarrow as pa
-/// >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
-/// >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
-/// >>> users = prejoin.open(path)
-/// >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
-/// ['bob']
+/// Raises:
+///     ExecutionError: For a damaged file, and for one of another kind.
+///     NotSupported: For a file of another version.
+///     ResourcesExhausted: If the pool refuses.
+///     OSError: Of the file system, in its subclasses such as FileNotFoundError.
+///
+/// Example:
+///     >>> import os, tempfile, prejoin, pyarrow as pa
+///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+///     >>> prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id").save(path)
+///     >>> users = prejoin.open(path)
+///     >>> prejoin.join(pa.table({"id": [2]}), users)["name"].to_pylist()
+///     ['bob']
 #[pyfunction]
 #[pyo3(signature = (path, *, verify=true, pool=None, memory=false))]
 pub(crate) fn open(
@@ -56,13 +68,29 @@ pub(crate) fn open(
     })
 }
 
-/// What the header of a saved build tells, without reading the rest or checking it.
+/// What the header of a saved build says. The rest of the file is neither read nor checked.
 ///
-/// Keys: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has), index_kind,
-/// membership, bytes (by part, and of the file), rows_at (offset and length of the Arrow IPC file in it), fingerprint,
-/// created (when the file was written), prejoin_version, format_version.
+/// Args:
+///     path: The name of the file.
 ///
-/// Raises what `open` raises.
+/// Returns:
+///     A dict: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has),
+///     index_kind, membership, bytes (by part, and of the file), rows_at (offset and length in bytes of the Arrow
+///     IPC file in it), fingerprint, name, version and loaded_at (of the snapshot that it holds, None where nobody
+///     said), created (when the file was written), prejoin_version, format_version.
+///
+/// Raises:
+///     ExecutionError: For a damaged header, and for a file of another kind.
+///     NotSupported: For a file of another version.
+///     OSError: Of the file system, in its subclasses such as FileNotFoundError.
+///
+/// Example:
+///     >>> import os, tempfile, prejoin, pyarrow as pa
+///     >>> path = os.path.join(tempfile.mkdtemp(), "users.prejoin")
+///     >>> prejoin.prepare(pa.table({"id": [1, 2, 2]}), on="id").save(path)
+///     >>> header = prejoin.inspect(path)
+///     >>> header["keys"], header["num_rows"], header["duplicates"]
+///     (['id'], 3, 1)
 #[pyfunction]
 pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     guarded(|| {
@@ -87,6 +115,11 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
         dict.set_item("bytes", bytes)?;
         dict.set_item("rows_at", (info.rows.start, info.rows.end - info.rows.start))?;
         dict.set_item("fingerprint", hex(info.fingerprint))?;
+        let snapshot = info.snapshot.as_ref();
+        let version = snapshot.and_then(|snapshot| snapshot.version.as_deref());
+        dict.set_item("name", snapshot.map(|snapshot| snapshot.name.as_str()))?;
+        dict.set_item("version", version.map(|text| self::version(py, text)).transpose()?)?;
+        dict.set_item("loaded_at", snapshot.map(|snapshot| snapshot.loaded_at))?;
         dict.set_item("created", info.created)?;
         dict.set_item("prejoin_version", info.crate_version)?;
         dict.set_item("format_version", info.format_version)?;
@@ -94,31 +127,42 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
     })
 }
 
-/// A build in memory that other processes of this host map. Made by `PreparedBuild.share`; it pickles.
+/// A build in memory that other processes of this host map. `PreparedBuild.share` makes it; it can be pickled.
 ///
-/// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that was
-/// opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a temporary
-/// file, removed with the first handle.
+/// On Linux it is sealed memory without a name. The kernel frees it with the last handle and the last build that
+/// was opened, also when processes are killed; it can be received as long as the sender lives. Elsewhere it is a
+/// temporary file, removed with the first handle.
 ///
-/// >>> import pickle, prejoin, pyarrow as pa
-/// >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
-/// >>> pickle.loads(pickle.dumps(shared)).open().num_rows
-/// 2
+/// Example:
+///     >>> import pickle, prejoin, pyarrow as pa
+///     >>> shared = prejoin.prepare(pa.table({"id": [1, 2]}), on="id").share()
+///     >>> pickle.loads(pickle.dumps(shared)).open().num_rows
+///     2
 #[pyclass(name = "SharedBuild", module = "prejoin", frozen)]
 pub(crate) struct PySharedBuild(SharedBuild);
 
 impl PySharedBuild {
-    pub(crate) fn new(py: Python<'_>, build: &PreparedBuild) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, build: &PreparedBuild, snapshot: Option<&Snapshot>) -> PyResult<Self> {
         let cancel = interruptible();
-        Ok(Self(py.detach(|| build.share_with(&cancel))?))
+        Ok(Self(py.detach(|| build.share_with(snapshot, &cancel))?))
     }
 }
 
 #[pymethods]
 impl PySharedBuild {
-    /// Maps the build; `verify` and `pool` are those of `prejoin.open`.
+    /// Maps the build.
     ///
-    /// Raises what `prejoin.open` raises.
+    /// Args:
+    ///     verify: As for `prejoin.open`.
+    ///     pool: As for `prejoin.open`.
+    ///
+    /// Returns:
+    ///     The build.
+    ///
+    /// Raises:
+    ///     ExecutionError: If something else is in the place of the build, because the process that shared it is gone.
+    ///     ResourcesExhausted: If the pool refuses.
+    ///     OSError: Of the system, in its subclasses.
     #[pyo3(signature = (*, verify=true, pool=None))]
     fn open(&self, py: Python<'_>, verify: bool, pool: Option<&Bound<'_, PyMemoryPool>>) -> PyResult<PyPreparedBuild> {
         guarded(|| {
@@ -211,6 +255,7 @@ pub(crate) fn reduce<'py>(
 pub(crate) fn save(
     py: Python<'_>,
     build: &PreparedBuild,
+    snapshot: Option<&Snapshot>,
     path: &Path,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -219,8 +264,13 @@ pub(crate) fn save(
         bits.ok_or_else(|| plan(format!("mode is made of permission bits, at most 0o777, {mode:#o} was given")))
     };
     let mode = count("mode", mode)?.map(bits).transpose()?;
-    let options = SaveOptions { mode, cancel: interruptible() };
+    let options = SaveOptions { mode, snapshot: snapshot.cloned(), cancel: interruptible() };
     Ok(py.detach(|| build.save(path, &options))?)
+}
+
+/// The version of a snapshot as the value that it was made of.
+pub(crate) fn version<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("prejoin.cache.versions")?.call_method1("decode", (text,))
 }
 
 pub(crate) fn hex(fingerprint: u128) -> String {

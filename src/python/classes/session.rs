@@ -11,9 +11,16 @@ use crate::python::interchange::{PySchema, batch_from_python};
 use crate::python::signals::detach_if_long;
 use crate::run::Probe;
 
-/// A join whose probe batches are pushed by hand; made by `HashJoin.open`.
+/// A join whose probe batches are pushed by hand. `HashJoin.open` makes it.
 ///
 /// After an error, and after `finish`, it is done: another call raises PlanError.
+///
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> users, events = pa.table({"id": [1, 2]}), pa.record_batch({"user": [2, 3]})
+///     >>> session = prejoin.HashJoin(users, events.schema, on=[("id", "user")], how="build_outer").open()
+///     >>> session.push(events).to_pydict(), session.finish().num_rows
+///     ({'id': [2], 'user': [2]}, 1)
 #[pyclass(name = "Session", module = "prejoin", frozen)]
 pub(crate) struct PySession {
     schema: PySchema,
@@ -51,7 +58,17 @@ impl PySession {
 
 #[pymethods]
 impl PySession {
-    /// Joins one probe batch; gives one batch of whatever size.
+    /// Joins one probe batch.
+    ///
+    /// Args:
+    ///     batch: A batch with the columns of the probe side.
+    ///
+    /// Returns:
+    ///     One pyarrow.RecordBatch of any number of rows.
+    ///
+    /// Raises:
+    ///     PlanError: For a batch with other columns, and for a session that is done.
+    ///     ExecutionError: For a condition that fails, and a probe row that `validate` refuses.
     fn push<'py>(&self, py: Python<'py>, batch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let batch = batch_from_python(batch)?;
@@ -63,9 +80,14 @@ impl PySession {
         })
     }
 
-    /// Says that no batch follows; gives the rows that are left.
+    /// Ends the probe side.
     ///
-    /// These are the unmatched build rows of right and full, all rows of build_semi and build_anti, none of others.
+    /// Returns:
+    ///     The rows that are left, as one pyarrow.RecordBatch: unmatched build rows of joins that keep build rows, all
+    ///     rows of build_semi and build_anti, none of others.
+    ///
+    /// Raises:
+    ///     PlanError: For a session that is done.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             self.step(py, self.build_rows, |mut probe| {

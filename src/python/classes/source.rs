@@ -23,20 +23,26 @@ use crate::run::{BatchStream, Source};
 
 /// A side of a join with what is known about its rows: order, equal columns, partitions.
 ///
-/// data: any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that gives one
-///     each time it is asked (needs `schema`).
-/// schema: names and types of the columns; needed where the data does not tell, else checked.
-/// ordering: columns, by name or position, that the rows of each partition are ordered by, ascending.
-/// equal: pairs of columns that hold equal values in every row.
+/// What is declared is trusted, never checked. A Source may be given wherever rows are taken.
 ///
-/// What is declared is believed, never checked. A Source may be used wherever rows are taken.
+/// Args:
+///     data: Any rows; with `partitions`, a sequence of as many sources, or a callable `open(partition)` that
+///         returns rows each time it is called (needs `schema`).
+///     schema: Names and types of the columns. Data that does not show its columns needs it; others are checked
+///         against it.
+///     partitions: The number of partitions.
+///     ordering: Columns, by name or position, that the rows of each partition are ordered by, ascending.
+///     equal: Pairs of columns, by name or position, that hold equal values in every row.
 ///
-/// Raises PlanError for columns that do not exist and for a callable without schema, TypeError for what gives no rows.
+/// Raises:
+///     PlanError: For columns that do not exist, and for a callable without a schema.
+///     TypeError: For an object that gives no rows.
 ///
-/// >>> import prejoin, pyarrow as pa
-/// >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
-/// >>> prejoin.Source(rows, ordering=["day"])
-/// Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
+/// Example:
+///     >>> import prejoin, pyarrow as pa
+///     >>> rows = pa.table({"day": [1, 2, 2], "n": [5, 3, 4]})
+///     >>> prejoin.Source(rows, ordering=["day"])
+///     Source(day: Int64, n: Int64; partitions=1, ordering=[0], equal=[])
 #[pyclass(name = "Source", module = "prejoin", frozen)]
 pub(crate) struct PySource {
     source: Source,
@@ -152,7 +158,26 @@ impl PySource {
         }
     }
 
-    /// A source of several partitions, each any rows; all with the same columns.
+    /// A source of several partitions with the same columns.
+    ///
+    /// Args:
+    ///     sources: Any rows for each partition.
+    ///     schema: As for `Source`.
+    ///     ordering: As for `Source`.
+    ///     equal: As for `Source`.
+    ///
+    /// Returns:
+    ///     The source.
+    ///
+    /// Raises:
+    ///     PlanError: For partitions whose columns differ, no partitions without a schema, and columns that do not
+    ///         exist.
+    ///     TypeError: For an object that gives no rows.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> prejoin.Source.partitioned([pa.table({"n": [1]}), pa.table({"n": [2]})]).partitions
+    ///     2
     #[staticmethod]
     #[pyo3(signature = (sources, *, schema=None, ordering=None, equal=None))]
     fn partitioned(
@@ -197,6 +222,9 @@ impl PySource {
     }
 
     /// All rows, one partition after the other.
+    ///
+    /// Returns:
+    ///     A pyarrow.RecordBatchReader that reads lazily.
     fn to_reader<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         guarded(|| {
             let rows = AllPartitions { source: self.source.clone(), next: 0, current: None };

@@ -73,7 +73,7 @@ fn text_bytes<O: OffsetSizeTrait>(array: &ArrowArray, offsets: *const u8) -> usi
     {
         return 0;
     }
-    // SAFETY: the producer vouches for one offset more than rows; their addresses do not overflow.
+    // SAFETY: the C data interface promises one offset more than rows; their addresses do not overflow.
     let offset = |at: usize| unsafe { offsets.cast::<O>().add(at).read_unaligned() }.to_usize().unwrap_or(0);
     offset(first + rows).saturating_sub(offset(first))
 }

@@ -43,7 +43,7 @@ impl Importer<'_> {
         if base.is_null() || end.is_none_or(|end| end > isize::MAX as usize) {
             return bad!("buffer {at} is at {base:?}, {len} bytes from byte {start} of it are due");
         }
-        // SAFETY: the producer vouches for the bytes of the rows it gave; the sum was checked.
+        // SAFETY: the C data interface promises the bytes of these rows; the sum was checked.
         let first = unsafe { base.add(start) };
         if first.addr().is_multiple_of(alignment) {
             let owner = Arc::clone(self.owner);
@@ -144,8 +144,8 @@ impl Importer<'_> {
         Ok(Arc::new(unsafe { GenericByteArray::<T>::new_unchecked(offsets, values, nulls) }))
     }
 
-    /// A copy of text that is not valid as it lies, with empty values beneath its nulls; `error` where a value that is not
-    /// null is no text.
+    /// A copy of text that is not valid as it lies, with empty values beneath its nulls; `error` if a value that is not
+    /// null is not text.
     fn without_values_of_nulls<T: ByteArrayType>(
         &mut self,
         offsets: &OffsetBuffer<T::Offset>,
@@ -203,7 +203,7 @@ impl Importer<'_> {
         let nulls = self.nulls(&node)?;
         Ok(Arc::new(match (GenericByteViewArray::<T>::try_new(views.clone(), data.clone(), nulls.clone()), nulls) {
             (Err(_), Some(nulls)) => {
-                // Beneath a null anything may stand.
+                // Beneath a null any bytes are allowed.
                 let views = self.zeroed(&views, &nulls)?;
                 GenericByteViewArray::<T>::try_new(views, data, Some(nulls))?
             }

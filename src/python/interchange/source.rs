@@ -14,6 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::batch::{CBatch, extents};
 use super::capsule::take_stream;
+use super::dicts::table_of_dicts;
 use super::import::Columns;
 use super::pyarrow::{PySchema, declared, pyarrow, schema_of, type_name};
 use super::schema::check_same_columns;
@@ -27,7 +28,7 @@ use crate::python::shutdown::{attach, or_sleep};
 pub(crate) struct Imported {
     /// The rows, under the batch's own schema (nullability and metadata may differ from the source's).
     pub(crate) batch: RecordBatch,
-    /// The allocations behind the first batch of the source, as address ranges, where the producer tells them.
+    /// The allocations behind the first batch of the source, as address ranges, if the producer shows them.
     pub(crate) extents: Option<Vec<Range<usize>>>,
 }
 
@@ -51,7 +52,7 @@ enum Pull {
     /// Pulled by Python's `next`, so that exceptions keep their identity and each batch shows its own schema.
     Python {
         iterator: Py<PyAny>,
-        /// The element that is being read; first of all the one that told the schema.
+        /// The element that is being read; at first the one whose schema was taken.
         current: Option<Box<Source>>,
     },
     Stream(CStream),
@@ -100,8 +101,9 @@ impl Scan {
 }
 
 impl Source {
-    /// Opens `object`. `schema` is needed for an iterator that may be empty; where the source has one of its own, names
-    /// and types must be the same. No batch is asked for, but of a plain iterator without `schema`.
+    /// Opens `object`. `schema` is needed for an iterator that may be empty; if the source shows one, names
+    /// and types must be the same. Only a plain iterator without `schema` is asked for a batch; of one that gives rows as
+    /// dicts all rows are read, since any of them may show what a type is.
     pub(crate) fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
         let py = object.py();
         let names = pyarrow(py)?;
@@ -155,7 +157,7 @@ impl Source {
             || !object.hasattr(intern!(py, "__iter__"))?
         {
             return Err(type_error(format!(
-                "a source is a table, a reader, an iterable of batches, or has __arrow_c_stream__ or \
+                "a source is a table, a reader, an iterable of batches or of dicts, or has __arrow_c_stream__ or \
                  __arrow_c_array__; {} was given",
                 type_name(object)
             )));
@@ -213,10 +215,14 @@ impl Source {
                 }
                 let Some(first) = next_element(&iterator)? else {
                     return Err(plan(format!(
-                        "{} gave no batch, so there is no schema; pass schema=",
+                        "{} gave no batches, so its schema is not known; pass schema=",
                         type_name(iterable)
                     )));
                 };
+                if first.is_instance_of::<PyDict>() {
+                    let rows = dicts(&first, &iterator, usize::MAX)?;
+                    return Self::open(&table_of_dicts(&rows, None)?, None);
+                }
                 let first = Self::open_element(&first, 0)?;
                 let schema = first.schema.clone();
                 current = Some(Box::new(first));
@@ -235,7 +241,10 @@ impl Source {
             || element.hasattr(intern!(py, "__arrow_c_array__"))?
             || is_a(element, "pandas", "DataFrame")?;
         if !tabular {
-            return Err(type_error(format!("element {at} of the source is no batch but {}", type_name(element))));
+            return Err(type_error(format!(
+                "element {at} of the source is not a batch of rows but {}",
+                type_name(element)
+            )));
         }
         Self::open(element, None)
     }
@@ -368,7 +377,13 @@ impl Source {
                 self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }
-            current = Some(Box::new(Self::open_element(&element, self.given)?));
+            current = Some(Box::new(match element.is_instance_of::<PyDict>() {
+                true => {
+                    let rows = dicts(&element, &iterator, DICTS)?;
+                    Self::open(&table_of_dicts(&rows, Some(&self.schema))?, None)?
+                }
+                false => Self::open_element(&element, self.given)?,
+            }));
         }
     }
 }
@@ -393,6 +408,24 @@ fn refuse_objects(object: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<()>
         ))),
         _ => Ok(()),
     }
+}
+
+/// Rows that are dicts and become one batch, where the schema is known before.
+const DICTS: usize = 8192;
+
+/// `first` and the elements that follow it, at most `most`; all of them dicts.
+fn dicts<'py>(first: &Bound<'py, PyAny>, iterator: &Bound<'py, PyAny>, most: usize) -> PyResult<Bound<'py, PyList>> {
+    let rows = PyList::new(first.py(), [first])?;
+    while rows.len() < most
+        && let Some(row) = next_element(iterator)?
+    {
+        if !row.is_instance_of::<PyDict>() {
+            let found = type_name(&row);
+            return Err(type_error(format!("rows are dicts, as the first one is; {found} was found among them")));
+        }
+        rows.append(row)?;
+    }
+    Ok(rows)
 }
 
 /// Python's `next`.
@@ -438,7 +471,7 @@ fn seen(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(seen.bind(py))
 }
 
-/// Objects that take no weak reference or have no hash cannot be told apart; they are let through.
+/// Objects without weak references or a hash cannot be remembered; they are let through.
 fn refuse_seen(reader: &Bound<'_, PyAny>) -> PyResult<()> {
     if seen(reader.py())?.contains(reader).unwrap_or(false) {
         return Err(plan(format!(

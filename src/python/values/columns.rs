@@ -7,7 +7,7 @@ use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, OffsetSizeTrait, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
-use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -19,7 +19,7 @@ use super::temporal::temporal;
 use crate::columns::Coerced;
 use crate::error::Error;
 use crate::python::errors::plan;
-use crate::python::interchange::{PySchema, is_a, type_name};
+use crate::python::interchange::{PySchema, is_a, is_refusal, type_name};
 
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
@@ -68,7 +68,7 @@ fn with_nulls<'py>(values: &[Bound<'py, PyAny>], data_type: &DataType) -> PyResu
     Ok(found.then_some(values))
 }
 
-/// True for pandas' NA and NaT, numpy's NaT, a null scalar of pyarrow; and for NaN, which stands for null in columns of
+/// True for pandas' NA and NaT, numpy's NaT, a null scalar of pyarrow; and for NaN, which means null in columns of
 /// objects, unless it may be a value of the column.
 fn is_null(value: &Bound<'_, PyAny>, floats: bool) -> PyResult<bool> {
     if let Ok(value) = value.cast::<PyFloat>() {
@@ -150,12 +150,12 @@ pub(crate) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
         match pyarrow.call_method(intern!(py, "array"), (&list,), Some(&options)) {
             Ok(array) => return one_column(&array),
             Err(error) if !is_refusal(py, &error) => return Err(error),
-            // In a type of their own they may still compare.
+            // The type that pyarrow chooses may still compare.
             Err(_) => (),
         }
     }
     let array = pyarrow.call_method1(intern!(py, "array"), (&list,)).map_err(|error| match is_refusal(py, &error) {
-        true => plan(format!("key {name:?} has type {data_type}; what was given is no such key: {error}")),
+        true => plan(format!("key {name:?} has type {data_type}; the given values are not keys of this type: {error}")),
         false => error,
     })?;
     one_column(&array)
@@ -164,16 +164,7 @@ pub(crate) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
 /// Says that `value` is of another kind than key `name`.
 pub(crate) fn refused(value: &Bound<'_, PyAny>, data_type: &DataType, name: &str) -> PyErr {
     let given = value.repr().map_or_else(|_| type_name(value), |repr| repr.to_string());
-    plan(format!("key {name:?} has type {data_type}; {given} is no such key"))
-}
-
-/// True where pyarrow says that the values do not suit; anything else, such as Ctrl-C, passes.
-pub(crate) fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyException>(py)
-        && (error.is_instance_of::<PyValueError>(py)
-            || error.is_instance_of::<PyTypeError>(py)
-            || error.is_instance_of::<PyOverflowError>(py)
-            || error.is_instance_of::<pyo3::exceptions::PyNotImplementedError>(py))
+    plan(format!("key {name:?} has type {data_type}; {given} is not a key of this type"))
 }
 
 impl<T> Cell<T> {
@@ -230,7 +221,7 @@ where
     T::Native: TryFrom<i128>,
 {
     primitives::<T>(values, &T::DATA_TYPE, |value| {
-        Ok(integer(value).map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
+        Ok(integer(value)?.map(|cell| cell.and_then(|v| T::Native::try_from(v).ok())))
     })
 }
 
@@ -244,20 +235,21 @@ fn floats<T: ArrowPrimitiveType>(
 }
 
 /// An int, or an integer of another library.
-fn integer(value: &Bound<'_, PyAny>) -> Option<Cell<i128>> {
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell<i128>>> {
     if value.is_none() {
-        return Some(Cell::Null);
+        return Ok(Some(Cell::Null));
     }
-    if value.is_instance_of::<PyBool>() {
-        return None;
+    // The truth values of numpy 1 can be read as ints too.
+    if value.is_instance_of::<PyBool>() || !value.is_instance_of::<PyInt>() && is_a(value, "numpy", "bool_")? {
+        return Ok(None);
     }
-    match value.extract::<i64>() {
+    Ok(match value.extract::<i64>() {
         Ok(value) => Some(Cell::Value(value.into())),
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
             Some(value.extract::<u64>().map_or(Cell::Missing, |value| Cell::Value(value.into())))
         }
         Err(_) => None,
-    }
+    })
 }
 
 /// A float, or an int that one equals.
@@ -291,8 +283,8 @@ fn booleans(values: &[Bound<'_, PyAny>]) -> Option<Coerced> {
     Some(Coerced::exact(Arc::new(BooleanArray::from(values))))
 }
 
-/// Gives each text to `append`, and the rows of those that are no UTF-8, such as lone surrogates, back; None where a value
-/// is something else.
+/// Gives each text to `append`, and returns the rows of those that are not UTF-8, such as lone surrogates; None if a value is
+/// something else.
 fn texts(values: &[Bound<'_, PyAny>], mut append: impl FnMut(Option<&str>)) -> PyResult<Option<Vec<u32>>> {
     let mut missing = vec![];
     for (row, value) in values.iter().enumerate() {

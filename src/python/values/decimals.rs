@@ -55,7 +55,7 @@ fn read(value: &Bound<'_, PyAny>) -> PyResult<Option<Cell<Digits>>> {
         Ok(Literal::Integer(value)) => Some(Cell::Value(of_text(&value.to_string(), 0))),
         Ok(Literal::Decimal { value, scale }) => Some(Cell::Value(of_text(&value.to_string(), -i64::from(scale)))),
         Ok(_) => None,
-        // Ctrl-C is no answer; what is no constant is no key.
+        // An object that is not a constant is not a key either; Ctrl-C is passed on.
         Err(error) if error.is_instance_of::<PyException>(py) => None,
         Err(error) => return Err(error),
     })
@@ -66,7 +66,7 @@ fn of_text(text: &str, exponent: i64) -> Digits {
     Digits { negative: text.starts_with('-'), digits, exponent }
 }
 
-/// The number as text in units of 10^-`scale`; None where it is no whole number of them or has over `precision` digits.
+/// The number as text in units of 10^-`scale`; None if it is not a whole number of them or has over `precision` digits.
 fn scaled(Digits { negative, digits, exponent }: Digits, precision: u8, scale: i8) -> Option<String> {
     let Some(last) = digits.iter().rposition(|&digit| digit != 0) else { return Some("0".into()) };
     let first = digits.iter().position(|&digit| digit != 0)?;

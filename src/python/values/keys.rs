@@ -9,13 +9,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PySlice, PyString, PyTuple};
 
-use super::columns::{Column, column, is_refusal};
+use super::columns::{Column, column};
 use crate::columns::{concat, key_type};
 use crate::error::{Error, plan_err};
 use crate::prepare::PreparedBuild;
 use crate::probe::Keys;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, type_name};
+use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, is_refusal, type_name};
 use crate::python::signals::{detach_if_long, interruptible};
 
 impl Column {
@@ -276,7 +276,7 @@ pub(super) fn exported<'py>(given: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
     })
 }
 
-/// Columns with names that are read one by one: those that are no keys are not looked at.
+/// Columns with names that are read one by one: those that are not keys are not looked at.
 struct Parts<'py> {
     names: Vec<String>,
     columns: Vec<Bound<'py, PyAny>>,
@@ -330,7 +330,7 @@ pub(crate) fn one_column(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     Ok(Arc::clone(batch_from_python(&batch)?.column(0)))
 }
 
-/// True for structs asked of a key that is no struct: the rows of a table, where the only key is a field.
+/// True for structs given for a key that is not a struct: the rows of a table in which the only key is a field.
 fn is_frame_like(build: &PreparedBuild, key: usize, array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let key = key_type(build.schema().field(build.keys()[key]).data_type());
     Ok(!matches!(key, DataType::Struct(_)) && is_a(array, "pyarrow", "StructArray")?)

@@ -15,7 +15,7 @@ use crate::python::interchange::{batch_from_python, is_a, type_name};
 /// Days from 0001-01-01, which is day 1 in Python, to 1970-01-01.
 const EPOCH_ORDINAL: i32 = 719_163;
 
-/// The constant that a Python value stands for.
+/// A Python value as a constant.
 pub(crate) fn literal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     let py = value.py();
     Ok(match value {
@@ -86,7 +86,7 @@ fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     options.set_item("type", value.getattr(intern!(py, "type"))?)?;
     let array = py.import("pyarrow")?.call_method("array", (vec![value],), Some(&options))?;
     let literal = Literal::from_array(&column(&array)?)?;
-    literal.ok_or_else(|| type_error(format!("a literal is no {}", type_name(value))))
+    literal.ok_or_else(|| type_error(format!("a literal cannot be a {}", type_name(value))))
 }
 
 /// A scalar of numpy.
@@ -105,7 +105,7 @@ fn numpy(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
             ("W" | "D" | "h" | "m", true) => Some("timedelta64[s]"),
             ("h" | "m", false) => Some("datetime64[s]"),
             ("Y" | "M" | "W", false) => Some("datetime64[D]"),
-            _ => return Err(type_error(format!("a literal is no {} in units of {unit}", type_name(value)))),
+            _ => return Err(type_error(format!("a literal cannot be a {} in units of {unit}", type_name(value)))),
         };
         let value = to.map_or_else(|| Ok(value.clone()), |to| value.call_method1("astype", (to,)))?;
         let array = py.import("pyarrow")?.call_method1("array", (value.call_method1("reshape", (1,))?,))?;
@@ -114,7 +114,7 @@ fn numpy(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     let item = value.call_method0(intern!(py, "item"))?;
     // An extended float is its own item.
     if is_a(&item, "numpy", "generic")? {
-        return Err(type_error(format!("a literal is no {}", type_name(value))));
+        return Err(type_error(format!("a literal cannot be a {}", type_name(value))));
     }
     literal(&item)
 }
@@ -207,7 +207,7 @@ pub(crate) fn digits(value: &Bound<'_, PyAny>) -> PyResult<Option<Digits>> {
 fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Literal> {
     let refused = || plan(format!("the decimal {value} does not fit: at most 76 digits, at most 76 after the point"));
     let Some(Digits { negative, digits, exponent }) = digits(value)? else {
-        return Err(plan(format!("the decimal {value} is no number; compare with float('nan') or float('inf')")));
+        return Err(plan(format!("the decimal {value} is not a number; compare with float('nan') or float('inf')")));
     };
     let mut text = if negative { "-".to_owned() } else { String::new() };
     text.extend(digits.iter().map(|&digit| char::from(b'0' + digit)));

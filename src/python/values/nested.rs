@@ -25,7 +25,7 @@ fn exactly(values: &[Bound<'_, PyAny>], data_type: &DataType, name: &str) -> PyR
     match comparable(data_type, arrow_array::Array::data_type(&array)) {
         true => Ok(coerce(&array, data_type)?),
         false => Err(plan(format!(
-            "key {name:?} has type {data_type} within; a value of type {} is no such key",
+            "key {name:?} has type {data_type} within, which does not compare with a value of type {}",
             arrow_array::Array::data_type(&array)
         ))),
     }

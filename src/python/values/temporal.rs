@@ -64,7 +64,7 @@ fn read(value: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<Option<Cell<
     }
     let literal = match literal(value) {
         Ok(literal) => literal,
-        // Ctrl-C is no answer; what is no constant is no key.
+        // An object that is not a constant is not a key either; Ctrl-C is passed on.
         Err(error) if error.is_instance_of::<PyException>(value.py()) => return Ok(None),
         Err(error) => return Err(error),
     };
