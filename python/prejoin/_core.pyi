@@ -1668,7 +1668,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """"collect_left" for one build for all probe partitions, "partitioned" for one for each."""
+        """ "collect_left" for one build for all probe partitions, "partitioned" for one for each."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
