@@ -111,7 +111,8 @@ pub use join::{
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
 pub use panics::silence_caught_panics;
 pub use prepare::{
-    BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, admission,
+    BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, Snapshot,
+    admission,
 };
 pub use probe::{Keys, Lookup, MapLookup, Metrics, StarPlan, StarProbe, StarRows};
 pub use run::{

@@ -14,7 +14,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, Int32Array, Int64Array, Reco
 use arrow_schema::{DataType, Field, Schema, UnionMode};
 use prejoin::{
     BuildSpec, Cancel, Collector, Error, HashJoin, IndexKind, JoinType, MemoryPool, NullEquality, OpenOptions, Pool,
-    PrepareOptions, PreparedBuild, Result, RunOptions, SaveOptions, SavedInfo, Source,
+    PrepareOptions, PreparedBuild, Result, RunOptions, SaveOptions, SavedInfo, Snapshot, Source,
 };
 use proptest::prelude::*;
 
@@ -189,12 +189,20 @@ struct Section {
     length: usize,
 }
 
+/// Bytes of an entry of the section table: name, flags, checksum, offset, length.
+const ENTRY: usize = 40;
+
+fn name_of(file: &[u8], section: &Section) -> String {
+    let name = file[section.entry..][..16].split(|&byte| byte == 0).next().unwrap();
+    String::from_utf8(name.to_vec()).unwrap()
+}
+
 /// The section table, as described in docs/format.md.
 fn sections(file: &[u8]) -> Vec<Section> {
     let u64_at = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let count = u32::from_le_bytes(file[24..28].try_into().unwrap()) as usize;
-    let section = |entry| Section { entry, offset: u64_at(entry + 8), length: u64_at(entry + 16) };
-    (0..count).map(|i| section(64 + 24 * i)).collect()
+    let section = |entry| Section { entry, offset: u64_at(entry + 24), length: u64_at(entry + 32) };
+    (0..count).map(|i| section(64 + ENTRY * i)).collect()
 }
 
 /// Computes all checksums again.
@@ -202,13 +210,13 @@ fn seal(file: &mut [u8]) {
     let sections = sections(file);
     for section in &sections {
         let checksum = crc32fast::hash(&file[section.offset..section.offset + section.length]);
-        file[section.entry + 4..section.entry + 8].copy_from_slice(&checksum.to_le_bytes());
+        file[section.entry + 20..section.entry + 24].copy_from_slice(&checksum.to_le_bytes());
     }
     seal_header(file);
 }
 
 fn seal_header(file: &mut [u8]) {
-    let size = (64 + 24 * sections(file).len()).next_multiple_of(64);
+    let size = (64 + ENTRY * sections(file).len()).next_multiple_of(64);
     file[28..32].fill(0);
     let checksum = crc32fast::hash(&file[..size]);
     file[28..32].copy_from_slice(&checksum.to_le_bytes());
@@ -314,7 +322,7 @@ fn swapped_sections_are_refused() {
             for b in 0..a {
                 let mut renamed = bytes.clone();
                 let (a, b) = (&sections[a], &sections[b]);
-                for i in 0..4 {
+                for i in 0..16 {
                     renamed.swap(a.entry + i, b.entry + i);
                 }
                 seal_header(&mut renamed);
@@ -323,7 +331,7 @@ fn swapped_sections_are_refused() {
                     let _ = use_all(&build);
                 }
                 let mut moved = bytes.clone();
-                for i in 0..24 {
+                for i in 0..ENTRY {
                     moved.swap(a.entry + i, b.entry + i);
                 }
                 seal_header(&mut moved);
@@ -341,12 +349,12 @@ fn numbers_out_of_range_are_refused() {
     let mut refused = 0;
     for (name, build) in builds() {
         let bytes = saved(&build);
-        for Section { entry, offset, length } in sections(&bytes) {
-            let kind = u32::from_le_bytes(bytes[entry..entry + 4].try_into().unwrap());
-            // Directory, tuples, bitmap, key offsets, group offsets, group rows; every number of each.
-            let width = match kind {
-                16 | 18 | 19 => 8,
-                17 | 21 | 22 => 4,
+        for section in sections(&bytes) {
+            let (kind, Section { offset, length, .. }) = (name_of(&bytes, &section), section);
+            // Every number of each.
+            let width = match kind.as_str() {
+                "directory" | "bits" | "key_offsets" => 8,
+                "tuples" | "group_offsets" | "group_rows" => 4,
                 _ => continue,
             };
             for at in (offset..offset + length).step_by(width) {
@@ -355,7 +363,7 @@ fn numbers_out_of_range_are_refused() {
                 seal(&mut hostile);
                 match open(&hostile, &OpenOptions::default()) {
                     // A lane of a key is any number.
-                    Ok(build) if kind == 17 => _ = use_all(&build),
+                    Ok(build) if kind == "tuples" => _ = use_all(&build),
                     Ok(_) => panic!("{name}: a number of section {kind} at {at}"),
                     Err(error) => {
                         refused += 1;
@@ -386,7 +394,7 @@ proptest! {
         for _ in 0..1 + rng.below(3) {
             // The header once in a while.
             let (offset, length) = match rng.below(12) {
-                0 => (16, 48 + 24 * sections.len()),
+                0 => (16, 48 + ENTRY * sections.len()),
                 _ => {
                     let section = &sections[rng.below(sections.len())];
                     (section.offset, section.length)
@@ -434,7 +442,7 @@ proptest! {
 
 fn sections_are_inside(file: &[u8]) -> bool {
     let count = u32::from_le_bytes(file[24..28].try_into().unwrap()) as usize;
-    count < 32
+    count < 64
         && sections(file)
             .iter()
             .all(|section| section.offset.checked_add(section.length).is_some_and(|end| end <= file.len()))
@@ -463,16 +471,99 @@ fn other_files_are_refused() {
         let error = refusal(&Temp::of(bytes).0);
         assert!(matches!(&error, Error::Damaged(found) if found.contains(text)), "{error:?}");
     }
-    let mut later = saved(&builds()[1].1);
-    later[8] = 9;
-    seal_header(&mut later);
-    let error = open(&later, &OpenOptions::default()).unwrap_err();
-    assert!(matches!(&error, Error::NotSupported(text) if text.contains("format version 9")), "{error:?}");
+    for (version, advice) in [(1, "prejoin prepare --build"), (9, "update prejoin")] {
+        let mut other = saved(&builds()[1].1);
+        other[8] = version;
+        seal_header(&mut other);
+        let error = open(&other, &OpenOptions::default()).unwrap_err().to_string();
+        let says = error.contains(&format!("format version {version}")) && error.contains(advice);
+        assert!(says && error.contains("reads versions 2 to 2"), "{error}");
+    }
     let mut turned = saved(&builds()[1].1);
     turned[12..16].reverse();
     seal_header(&mut turned);
     let error = open(&turned, &OpenOptions::default()).unwrap_err();
     assert!(matches!(&error, Error::NotSupported(text) if text.contains("byte order")), "{error:?}");
+}
+
+/// `file` with one more section at its end.
+fn with_section(file: &[u8], name: &[u8], flags: u32, content: &[u8]) -> Vec<u8> {
+    let old = sections(file);
+    let first = old[0].offset;
+    let size = |sections: usize| (64 + ENTRY * sections).next_multiple_of(64);
+    let shift = size(old.len() + 1) - size(old.len());
+    let mut out = file[..64 + ENTRY * old.len()].to_vec();
+    for section in &old {
+        out[section.entry + 24..][..8].copy_from_slice(&((section.offset + shift) as u64).to_le_bytes());
+    }
+    out.extend(name);
+    out.resize(64 + ENTRY * old.len() + 16, 0);
+    out.extend(flags.to_le_bytes());
+    out.extend([0; 4]);
+    out.extend(((file.len() + shift) as u64).to_le_bytes());
+    out.extend((content.len() as u64).to_le_bytes());
+    out.resize(first + shift, 0);
+    out.extend(&file[first..]);
+    out.extend(content);
+    out.resize(out.len().next_multiple_of(64), 0);
+    let (length, count) = (out.len() as u64, old.len() as u32 + 1);
+    out[16..24].copy_from_slice(&length.to_le_bytes());
+    out[24..28].copy_from_slice(&count.to_le_bytes());
+    seal(&mut out);
+    out
+}
+
+/// B5: a section that this version does not know is passed over, and kept by a copy, unless the file says that a reader has
+/// to know it.
+#[test]
+fn unknown_sections_are_skipped_or_refused() {
+    for (name, build) in builds() {
+        let bytes = saved(&build);
+        let optional = with_section(&bytes, b"from_the_future", 0, b"anything");
+        let required = with_section(&bytes, b"from_the_future", 1, b"anything");
+        for options in [OpenOptions::default(), unverified()] {
+            let opened = open(&optional, &options).unwrap();
+            assert_eq!(use_all(&opened).unwrap(), use_all(&build).unwrap(), "{name}");
+            assert_eq!(saved(&opened), optional, "{name}");
+            let error = open(&required, &options).unwrap_err();
+            let known = matches!(&error, Error::NotSupported(text) if text.contains("\"from_the_future\""));
+            assert!(known && error.to_string().contains("update prejoin"), "{error:?}");
+        }
+        // A name twice, and a flag that no version has.
+        for other in [with_section(&bytes, b"rows", 0, b""), with_section(&bytes, b"from_the_future", 2, b"")] {
+            assert!(matches!(open(&other, &unverified()), Err(Error::Damaged(_))), "{name}");
+        }
+    }
+}
+
+/// B6: a file says which snapshot it holds; nothing else in it depends on that, and a copy may say another one.
+#[test]
+fn files_carry_their_snapshot() {
+    use std::time::{Duration, UNIX_EPOCH};
+    let snapshots = [
+        (Some("7"), UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456)),
+        (None, UNIX_EPOCH - Duration::from_micros(1)),
+    ];
+    for (name, build) in builds() {
+        let plain = saved(&build);
+        assert_eq!(open(&plain, &unverified()).unwrap().snapshot(), None);
+        for (version, loaded_at) in snapshots {
+            let snapshot = Snapshot { name: "users".into(), version: version.map(str::to_owned), loaded_at };
+            let path = Temp::new();
+            build.save(&path.0, &SaveOptions { snapshot: Some(snapshot.clone()), ..SaveOptions::default() }).unwrap();
+            let opened = PreparedBuild::open(&path.0, &OpenOptions::default()).unwrap();
+            assert_eq!(opened.snapshot(), Some(&snapshot), "{name}");
+            assert_eq!(SavedInfo::read(&path.0).unwrap().snapshot, Some(snapshot.clone()));
+            assert_eq!(saved(&opened), fs::read(&path.0).unwrap());
+            let other = Snapshot { name: "others".into(), ..snapshot };
+            let copy = Temp::new();
+            opened.save(&copy.0, &SaveOptions { snapshot: Some(other.clone()), ..SaveOptions::default() }).unwrap();
+            let copied = PreparedBuild::open(&copy.0, &OpenOptions::default()).unwrap();
+            assert_eq!(copied.snapshot(), Some(&other));
+            assert_eq!(use_all(&copied).unwrap(), use_all(&build).unwrap());
+            assert_eq!(copied.fingerprint().unwrap(), build.fingerprint().unwrap());
+        }
+    }
 }
 
 /// B5: saving replaces the file as a whole: those who have the old one open keep it, and opening it again gives the new
@@ -605,7 +696,7 @@ fn long_calls_stop_at_their_cancel_signal() {
             );
             assert!(opens > mib * if memory { 2 } else { 1 }, "{opens} polls for {mib} MiB");
         }
-        let shares = stopped_at_polls(|cancel| build.share_with(&cancel), || ());
+        let shares = stopped_at_polls(|cancel| build.share_with(None, &cancel), || ());
         assert!(shares > 2 * mib, "{shares} polls for {mib} MiB");
         fs::remove_dir_all(&dir.0).unwrap();
     }

@@ -53,6 +53,7 @@ __all__ = [
     "SupportsToReader",
     "Tolerance",
     "Validate",
+    "Version",
 ]
 
 HashJoinHow: TypeAlias = Literal[
@@ -121,6 +122,9 @@ Tolerance: TypeAlias = Union[int, float, Decimal, datetime.timedelta, "np.timede
 
 Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
 """Output columns: names, or mappings {new name: name}, or both in a list."""
+
+# What tells one state of a table from another: text, a number, or a tuple of these.
+Version: TypeAlias = str | int | float | bool | tuple["Version", ...] | None
 
 
 class ArrowSchemaExportable(Protocol):
@@ -205,7 +209,7 @@ Rows: TypeAlias = Union[
     Iterable[Any],
     "Source",
 ]
-"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames."""
+"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames, or dicts."""
 
 Operand: TypeAlias = Any
 """An `Expr`, or a value that `prejoin.lit` accepts."""
@@ -343,6 +347,9 @@ class Saved(TypedDict):
     bytes: SavedBytes
     rows_at: tuple[int, int]
     fingerprint: str
+    name: str | None
+    version: Version
+    loaded_at: datetime.datetime | None
     created: datetime.datetime | None
     prejoin_version: str
     format_version: int

@@ -1,15 +1,18 @@
 //! The header: what a file is, and where its sections are.
 
 use super::errors::damaged;
+use super::section::{SectionKind, SectionName};
 use crate::error::{Result, not_supported};
-use crate::index::IndexPart;
 
 /// Not valid text in any encoding; a transfer that converts line ends breaks it.
 const MAGIC: [u8; 8] = *b"\x89PJOIN\r\n";
 
-/// The one version of the format that is written and read. A change of anything in docs/format.md is another version;
+/// The version of the format that is written. A change of anything in docs/format.md but a further section is another version;
 /// so is a change of the hash functions or of how arrow-row encodes keys.
-pub(super) const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The versions that are read: the one that is written and the two before it. No release wrote version 1.
+const READ: std::ops::RangeInclusive<u32> = 2..=VERSION;
 
 /// Written in the byte order of the processor.
 const BYTE_ORDER: u32 = 0x0102_0304;
@@ -18,45 +21,22 @@ const BYTE_ORDER: u32 = 0x0102_0304;
 pub(super) const ALIGN: u64 = 64;
 
 const FIXED: usize = 64;
-const ENTRY: usize = 24;
+const ENTRY: usize = 40;
 const CHECKSUM: std::ops::Range<usize> = 28..32;
 const VERSION_TEXT: std::ops::Range<usize> = 48..64;
 
 /// No file has more.
-const MAX_SECTIONS: usize = 32;
+const MAX_SECTIONS: usize = 64;
 
-/// What a section holds; the numbers are those of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SectionKind {
-    Meta,
-    Rows,
-    /// The key column as it is indexed, where the index reads it and the rows have it in another form.
-    Key,
-    Bounds,
-    Index(IndexPart),
-}
-
-impl SectionKind {
-    fn code(self) -> u32 {
-        match self {
-            SectionKind::Meta => 1,
-            SectionKind::Rows => 2,
-            SectionKind::Key => 3,
-            SectionKind::Bounds => 4,
-            SectionKind::Index(part) => part as u32,
-        }
-    }
-
-    fn of_code(code: u32) -> Option<Self> {
-        let small = [SectionKind::Meta, SectionKind::Rows, SectionKind::Key, SectionKind::Bounds];
-        small.into_iter().chain(IndexPart::ALL.map(SectionKind::Index)).find(|kind| kind.code() == code)
-    }
-}
+/// The flag of a section that a reader has to know.
+const REQUIRED: u32 = 1;
 
 /// One section of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Section {
-    pub(super) kind: SectionKind,
+    pub(super) name: SectionName,
+    /// Whether a reader that does not know it has to refuse the file.
+    pub(super) is_required: bool,
     /// CRC-32 (ISO-HDLC, as in zlib) of its bytes.
     pub(super) checksum: u32,
     pub(super) offset: u64,
@@ -67,6 +47,7 @@ pub(super) struct Section {
 /// A decoded header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
+    pub(super) format_version: u32,
     pub(super) fingerprint: u128,
     /// Version of the crate that wrote the file.
     pub(super) crate_version: String,
@@ -79,6 +60,12 @@ pub(super) fn padded(length: u64) -> u64 {
 }
 
 impl Header {
+    /// The header of a file that is written now.
+    pub(super) fn new(fingerprint: u128, sections: Vec<Section>) -> Self {
+        let crate_version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { format_version: VERSION, fingerprint, crate_version, sections }
+    }
+
     /// Most bytes of a header.
     pub(super) const MAX_HEADER: usize = FIXED + MAX_SECTIONS * ENTRY;
 
@@ -96,7 +83,7 @@ impl Header {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(Self::size(self.sections.len()) as usize);
         out.extend(MAGIC);
-        out.extend(VERSION.to_le_bytes());
+        out.extend(self.format_version.to_le_bytes());
         out.extend(BYTE_ORDER.to_ne_bytes());
         out.extend(self.file_length().to_le_bytes());
         out.extend((self.sections.len() as u32).to_le_bytes());
@@ -105,7 +92,8 @@ impl Header {
         out.extend(self.crate_version.bytes());
         out.resize(FIXED, 0);
         for section in &self.sections {
-            out.extend(section.kind.code().to_le_bytes());
+            out.extend(section.name.0);
+            out.extend(if section.is_required { REQUIRED } else { 0 }.to_le_bytes());
             out.extend(section.checksum.to_le_bytes());
             out.extend(section.offset.to_le_bytes());
             out.extend(section.length.to_le_bytes());
@@ -141,12 +129,9 @@ impl Header {
         }
         let u32_at = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| file[at + i]));
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| file[at + i]));
-        if u32_at(8) != VERSION {
-            return not_supported!(
-                "it has format version {}, this prejoin ({}) reads version {VERSION}; prepare and save the build again",
-                u32_at(8),
-                env!("CARGO_PKG_VERSION")
-            );
+        let format_version = u32_at(8);
+        if !READ.contains(&format_version) {
+            return refuse_version(format_version);
         }
         if u32_at(12) != u32::from_le_bytes(BYTE_ORDER.to_ne_bytes()) {
             return not_supported!("it was saved on a machine of another byte order; save the build on this one");
@@ -173,28 +158,52 @@ impl Header {
         let mut sections: Vec<Section> = Vec::with_capacity(count);
         let mut expected = size as u64;
         for at in (0..count).map(|i| FIXED + i * ENTRY) {
-            let (offset, length) = (u64_at(at + 8), u64_at(at + 16));
-            let kind =
-                SectionKind::of_code(u32_at(at)).ok_or_else(|| damaged("it has a section of an unknown kind"))?;
+            let name = SectionName(std::array::from_fn(|i| file[at + i]));
+            let (flags, checksum) = (u32_at(at + 16), u32_at(at + 20));
+            let (offset, length) = (u64_at(at + 24), u64_at(at + 32));
             let end = offset.checked_add(length).filter(|&end| end <= length_of_file);
-            if offset != expected || end.is_none() || sections.iter().any(|section| section.kind == kind) {
+            let is_twice = sections.iter().any(|section| section.name == name);
+            if offset != expected || end.is_none() || flags & !REQUIRED != 0 || is_twice {
                 return Err(damaged("a section of it is out of place"));
             }
             expected = padded(offset + length);
-            sections.push(Section { kind, checksum: u32_at(at + 4), offset, length });
+            sections.push(Section { name, is_required: flags == REQUIRED, checksum, offset, length });
         }
         if expected != length_of_file {
             return Err(damaged("its sections are not the whole of it"));
         }
+        let crate_version = String::from_utf8_lossy(text).into_owned();
+        if let Some(unknown) = sections.iter().find(|section| section.is_required && !section.name.is_known()) {
+            return not_supported!(
+                "prejoin {crate_version} wrote it with a section {} that this prejoin ({}) does not know and cannot leave out; \
+                 update prejoin",
+                unknown.name,
+                env!("CARGO_PKG_VERSION")
+            );
+        }
         Ok(Self {
+            format_version,
             fingerprint: u128::from_le_bytes(std::array::from_fn(|i| file[32 + i])),
-            crate_version: String::from_utf8_lossy(text).into_owned(),
+            crate_version,
             sections,
         })
     }
 
     /// The section of this kind, if there is one.
     pub(super) fn section(&self, kind: SectionKind) -> Option<Section> {
-        self.sections.iter().copied().find(|section| section.kind == kind)
+        self.sections.iter().copied().find(|section| section.name.is(kind))
+    }
+}
+
+fn refuse_version<T>(found: u32) -> Result<T> {
+    let (oldest, this) = (READ.start(), env!("CARGO_PKG_VERSION"));
+    match found < *oldest {
+        true => not_supported!(
+            "it has format version {found}, and this prejoin ({this}) reads versions {oldest} to {VERSION}; make the file anew \
+             from its rows: prejoin prepare --build ROWS --on KEY --out FILE"
+        ),
+        false => not_supported!(
+            "it has format version {found}, and this prejoin ({this}) reads versions {oldest} to {VERSION}; update prejoin"
+        ),
     }
 }

@@ -1,4 +1,6 @@
-//! The meta section: the description of a build, as numbers.
+//! The sections that describe a build: its numbers, and which snapshot it is.
+
+use std::time::{Duration, UNIX_EPOCH};
 
 use arrow_schema::SchemaRef;
 
@@ -6,7 +8,7 @@ use super::errors::damaged;
 use crate::columns::{decode_schema, encode_schema};
 use crate::error::{Error, Result, not_supported};
 use crate::index::IndexKind;
-use crate::prepare::{BuildSpec, NullEquality};
+use crate::prepare::{BuildSpec, NullEquality, Snapshot};
 
 /// What the meta section says.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Meta {
     pub(super) groups: u8,
     pub(super) in_list: bool,
     pub(super) has_null_key: bool,
+    /// The part of the fingerprint that the rows make.
+    pub(super) row_sum: u128,
     pub(super) numbers: Vec<u64>,
 }
 
@@ -48,6 +52,8 @@ impl Meta {
             number(key as u64);
             number(null_equality.nulls_equal().into());
         }
+        number(self.row_sum as u64);
+        number((self.row_sum >> 64) as u64);
         number(self.numbers.len() as u64);
         self.numbers.iter().for_each(|&value| number(value));
         number(message.len() as u64);
@@ -71,6 +77,7 @@ impl Meta {
                 false => NullEquality::NullEqualsNothing,
             });
         }
+        let row_sum = u128::from(input.number()?) | u128::from(input.number()?) << 64;
         let count = input.size()?;
         let numbers = (0..count).map(|_| input.number()).collect::<Result<_>>()?;
         let length = input.size()?;
@@ -84,7 +91,40 @@ impl Meta {
         })?;
         let (null_group, groups) = (u32::try_from(null_group), u8::try_from(groups));
         let (Ok(null_group), Ok(groups)) = (null_group, groups) else { return Err(unreadable()) };
-        Ok(Self { spec, rows, keys, null_group, kind, groups, in_list, has_null_key, numbers })
+        Ok(Self { spec, rows, keys, null_group, kind, groups, in_list, has_null_key, row_sum, numbers })
+    }
+}
+
+/// The bytes of the section that says which snapshot a build is.
+pub(super) fn encode_snapshot(snapshot: &Snapshot) -> Vec<u8> {
+    let Snapshot { name, version, loaded_at } = snapshot;
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let loaded_at = loaded_at.duration_since(UNIX_EPOCH).map_or_else(|before| -micros(before.duration()), micros);
+    let mut out = Vec::new();
+    out.extend(loaded_at.to_le_bytes());
+    out.extend((name.len() as u64).to_le_bytes());
+    out.extend(version.as_ref().map_or(u64::MAX, |version| version.len() as u64).to_le_bytes());
+    out.extend(name.bytes());
+    out.extend(version.iter().flat_map(|version| version.bytes()));
+    out
+}
+
+/// # Errors
+/// [`Error::Damaged`] for other bytes.
+pub(super) fn decode_snapshot(bytes: &[u8]) -> Result<Snapshot> {
+    let mut input = MetaReader(bytes);
+    let micros = input.number()? as i64;
+    let since = Duration::from_micros(micros.unsigned_abs());
+    let loaded_at = if micros < 0 { UNIX_EPOCH.checked_sub(since) } else { UNIX_EPOCH.checked_add(since) };
+    let (name, version) = (input.size()?, input.number()?);
+    let name = input.text(name)?;
+    let version = match version {
+        u64::MAX => None,
+        length => Some(input.text(usize::try_from(length).map_err(|_| unreadable())?)?),
+    };
+    match (input.0, loaded_at) {
+        ([], Some(loaded_at)) => Ok(Snapshot { name, version, loaded_at }),
+        _ => Err(unreadable()),
     }
 }
 
@@ -95,6 +135,12 @@ fn unreadable() -> Error {
 struct MetaReader<'a>(&'a [u8]);
 
 impl MetaReader<'_> {
+    fn text(&mut self, length: usize) -> Result<String> {
+        let (text, rest) = self.0.split_at_checked(length).ok_or_else(unreadable)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).map_err(|_| unreadable())
+    }
+
     fn number(&mut self) -> Result<u64> {
         let (number, rest) = self.0.split_first_chunk().ok_or_else(unreadable)?;
         self.0 = rest;

@@ -1,6 +1,6 @@
 //! Builds in files: one file per build, mapped by any number of processes and probed in place.
 //!
-//! docs/format.md describes the file byte by byte. [`header`] and [`meta`] are its small parts, [`rows`] the Arrow IPC
+//! docs/format.md describes the file byte by byte. [`section`], [`header`] and [`meta`] are its small parts, [`rows`] the Arrow IPC
 //! files in it; [`write`] makes one, [`save`] gives it a name, [`mapping`] maps it, [`open`] makes a build of it, and
 //! [`share`] does without a name.
 
@@ -11,6 +11,7 @@ mod meta;
 mod open;
 mod rows;
 mod save;
+mod section;
 mod share;
 mod write;
 

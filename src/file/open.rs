@@ -12,16 +12,17 @@ use arrow_schema::{DataType, Schema};
 
 use super::PIECE;
 use super::errors::{damaged, io_error, unwrapped, with_path};
-use super::header::{ALIGN, Header, Section, SectionKind, VERSION, padded};
+use super::header::{ALIGN, Header, Section, padded};
 use super::mapping::Mapped;
-use super::meta::Meta;
+use super::meta::{Meta, decode_snapshot};
 use super::rows::StoredRows;
+use super::section::{SectionKind, SectionName};
 use crate::cancel::Cancel;
 use crate::columns::{Bounds, LazyColumn, coerce, key_type, same_columns};
 use crate::error::Result;
 use crate::index::{IndexKind, IndexPart, Indexed, StoredIndex};
 use crate::memory::{Pool, Reservation};
-use crate::prepare::{Backing, BackingFile, BuildParts, BuildSpec, Membership, PreparedBuild};
+use crate::prepare::{Backing, BackingFile, BuildParts, BuildSpec, Fingerprint, Membership, PreparedBuild, Snapshot};
 
 /// Choices of [`PreparedBuild::open`].
 #[derive(Debug, Clone)]
@@ -169,11 +170,15 @@ pub(super) fn open_mapped(
         for i in 0..types.len() {
             has_null_key |= key(i)?.logical_null_count() > 0;
         }
+        if stored.fingerprint(&meta)?.value != stored.header.fingerprint {
+            return Err(damaged("its fingerprint is not that of its rows"));
+        }
         if has_null_key != meta.has_null_key {
             return Err(damaged("it says whether there are null keys, and that is wrong"));
         }
     }
-    let bounds = stored.bounds(&types)?;
+    let fingerprint = Fingerprint { value: stored.header.fingerprint, row_sum: meta.row_sum };
+    let (bounds, snapshot) = (stored.bounds(&types)?, stored.snapshot()?);
     let membership = match meta.in_list {
         true => {
             let keys = meta.spec.keys().iter().map(|&key| columns[key].get().cloned()).collect::<Result<Vec<_>>>()?;
@@ -190,7 +195,8 @@ pub(super) fn open_mapped(
         charge,
     };
     Ok(PreparedBuild::from_parts(BuildParts {
-        fingerprint: Some(stored.header.fingerprint),
+        fingerprint: Some(fingerprint),
+        snapshot,
         spec: meta.spec,
         schema: Arc::clone(rows.schema()),
         columns,
@@ -225,7 +231,7 @@ fn check_sums(header: &Header, file: &[u8], cancel: &Cancel) -> Result<()> {
             checksum.update(piece);
         }
         if checksum.finalize() != section.checksum {
-            return Err(damaged(&format!("the checksum of its section {:?} is wrong", section.kind)));
+            return Err(damaged(&format!("the checksum of its section {} is wrong", section.name)));
         }
         if file[end..padded(end as u64) as usize].iter().any(|&byte| byte != 0) {
             return Err(damaged("there are bytes between its sections"));
@@ -282,17 +288,30 @@ struct Stored {
 
 impl Stored {
     fn meta(&self) -> Result<Meta> {
-        let section = self.section(SectionKind::Meta)?;
+        Meta::decode(self.description(self.section(SectionKind::Meta)?)?)
+    }
+
+    fn snapshot(&self) -> Result<Option<Snapshot>> {
+        let section = self.header.section(SectionKind::Snapshot);
+        section.map(|section| decode_snapshot(self.description(section)?)).transpose()
+    }
+
+    /// The bytes of a section that is checked even without `verify`: it is small, and all else relies on it.
+    fn description(&self, section: Section) -> Result<&[u8]> {
         let bytes = self.bytes(section);
-        // Checked even without `verify`: it is small, and everything below relies on it.
-        if crc32fast::hash(bytes) != section.checksum {
-            return Err(damaged("the checksum of its description is wrong"));
+        match crc32fast::hash(bytes) == section.checksum {
+            true => Ok(bytes),
+            false => Err(damaged("the checksum of its description is wrong")),
         }
-        Meta::decode(bytes)
+    }
+
+    /// The fingerprint that the header ought to hold.
+    fn fingerprint(&self, meta: &Meta) -> Result<Fingerprint> {
+        Fingerprint::of_sum(&meta.spec, meta.rows, meta.row_sum)
     }
 
     fn section(&self, kind: SectionKind) -> Result<Section> {
-        self.header.section(kind).ok_or_else(|| damaged(&format!("it has no section {kind:?}")))
+        self.header.section(kind).ok_or_else(|| damaged(&format!("it has no section {}", SectionName::from(kind))))
     }
 
     fn bytes(&self, section: Section) -> &[u8] {
@@ -312,10 +331,7 @@ impl Stored {
     }
 
     fn index(&self, meta: &Meta) -> StoredIndex {
-        let part = |section: &Section| match section.kind {
-            SectionKind::Index(part) => Some((part, self.buffer(*section))),
-            _ => None,
-        };
+        let part = |section: &Section| Some((section.name.index_part()?, self.buffer(*section)));
         StoredIndex {
             kind: meta.kind,
             num_keys: meta.keys,
@@ -332,7 +348,7 @@ impl Stored {
         if self.header.section(SectionKind::Key).is_none() {
             // An index that reads this column finds it in another type and is refused.
             return match meta.kind == IndexKind::Bytes && types[0] != *meta.spec.schema().field(key).data_type() {
-                true => Ok(LazyColumn::later(|| Err(damaged("it has no section Key")))),
+                true => Ok(LazyColumn::later(|| Err(damaged("it has no section \"key\"")))),
                 false => Ok(columns[key].clone()),
             };
         }
@@ -389,6 +405,8 @@ pub struct SavedInfo {
     pub file_bytes: u64,
     /// Identity of the contents.
     pub fingerprint: u128,
+    /// Which snapshot of a table it is, where the file says so.
+    pub snapshot: Option<Snapshot>,
     /// When the file was written, where the system knows it.
     pub created: Option<SystemTime>,
     /// Version of the crate that wrote it.
@@ -447,9 +465,10 @@ impl SavedInfo {
             groups_bytes: size(&of_groups),
             file_bytes: stored.mapped.bytes().len() as u64,
             fingerprint: stored.header.fingerprint,
+            snapshot: stored.snapshot()?,
             created,
             crate_version: stored.header.crate_version,
-            format_version: VERSION,
+            format_version: stored.header.format_version,
             spec: meta.spec,
         })
     }

@@ -6,13 +6,12 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::PIECE;
 use super::errors::{io_error, unwrapped, with_path};
 use super::open::verify_file;
 use super::write::write_sections;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::prepare::PreparedBuild;
+use crate::prepare::{PreparedBuild, Snapshot};
 
 /// Choices of [`PreparedBuild::save`].
 #[derive(Debug, Clone, Default)]
@@ -20,6 +19,9 @@ pub struct SaveOptions {
     /// Permission bits of the file, where there are such. By default those of the file that is replaced, and `0o600` for a
     /// new one: the user alone reads it.
     pub mode: Option<u32>,
+    /// Which snapshot of a table the file says that it holds; by default that of the file that the build was opened from, if
+    /// it is one.
+    pub snapshot: Option<Snapshot>,
     /// Asks saving to stop, up to the moment when the file takes its name.
     pub cancel: Cancel,
 }
@@ -58,7 +60,7 @@ impl PreparedBuild {
         let (target, replaced) = target(path).map_err(failed)?;
         let mut temporary = Temporary::beside(&target).map_err(failed)?;
         let mode = options.mode.or(replaced).unwrap_or(0o600);
-        temporary.fill(self, mode, &options.cancel).map_err(|error| with_path(error, SAVE, path))?;
+        temporary.fill(self, mode, options).map_err(|error| with_path(error, SAVE, path))?;
         options.cancel.check()?;
         fs::rename(&temporary.path, &target).map_err(failed)?;
         temporary.renamed = true;
@@ -119,10 +121,10 @@ impl Temporary {
         }
     }
 
-    fn fill(&mut self, build: &PreparedBuild, mode: u32, cancel: &Cancel) -> Result<()> {
-        write_build(build, &mut self.file, cancel)?;
+    fn fill(&mut self, build: &PreparedBuild, mode: u32, options: &SaveOptions) -> Result<()> {
+        write_build(build, options.snapshot.as_ref(), &mut self.file, &options.cancel)?;
         // A file that cannot be opened must not take the place of one that can.
-        verify_file(&self.file, cancel)?;
+        verify_file(&self.file, &options.cancel)?;
         set_mode(&self.file, mode).and_then(|()| self.file.sync_all()).map_err(unwrapped)
     }
 }
@@ -137,15 +139,14 @@ impl Drop for Temporary {
 }
 
 /// Writes the whole file of `build`.
-pub(super) fn write_build(build: &PreparedBuild, file: &mut File, cancel: &Cancel) -> Result<()> {
-    if let Some(stored) = build.file() {
-        return stored.bytes.chunks(PIECE).try_for_each(|piece| {
-            cancel.check()?;
-            file.write_all(piece).map_err(unwrapped)
-        });
-    }
+pub(super) fn write_build(
+    build: &PreparedBuild,
+    snapshot: Option<&Snapshot>,
+    file: &mut File,
+    cancel: &Cancel,
+) -> Result<()> {
     let mut out = BufWriter::with_capacity(1 << 16, &mut *file);
-    let header = write_sections(build, &mut out, cancel)?;
+    let header = write_sections(build, snapshot, &mut out, cancel)?;
     out.flush().map_err(unwrapped)?;
     drop(out);
     file.rewind().and_then(|()| file.write_all(&header.encode())).map_err(unwrapped)

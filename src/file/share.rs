@@ -14,7 +14,7 @@ use super::write::write_sections;
 use crate::cancel::Cancel;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
-use crate::prepare::PreparedBuild;
+use crate::prepare::{PreparedBuild, Snapshot};
 
 const SHARE: &str = "share a build through";
 
@@ -55,10 +55,11 @@ impl PreparedBuild {
     /// [`Error::NotSupported`] for types that Arrow IPC does not carry, [`Error::External`] with the [`io::Error`] of the
     /// system, [`Error::ResourcesExhausted`] from the pool.
     pub fn share(&self) -> Result<SharedBuild> {
-        self.share_with(&Cancel::default())
+        self.share_with(None, &Cancel::default())
     }
 
-    /// [`share`](Self::share) that looks at `cancel` while it copies.
+    /// [`share`](Self::share) that looks at `cancel` while it copies, and says which snapshot the copy is, by default that of
+    /// the build.
     ///
     /// ```
     /// # use arrow_array::record_batch;
@@ -68,26 +69,23 @@ impl PreparedBuild {
     /// let build = prejoin::prepare(users, &["id"], &RunOptions::default())?;
     /// let cancel = Cancel::new();
     /// cancel.cancel();
-    /// assert!(matches!(build.share_with(&cancel), Err(Error::Cancelled)));
+    /// assert!(matches!(build.share_with(None, &cancel), Err(Error::Cancelled)));
     /// # Ok::<(), prejoin::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`share`](Self::share), and [`Error::Cancelled`].
-    pub fn share_with(&self, cancel: &Cancel) -> Result<SharedBuild> {
+    pub fn share_with(&self, snapshot: Option<&Snapshot>, cancel: &Cancel) -> Result<SharedBuild> {
         let fingerprint = self.fingerprint_with(cancel)?;
         let mut charge = self.pool().map(|pool| Reservation::new(pool, "shared build"));
         if let Some(charge) = &mut charge {
             // Written to a sink, only to learn the size.
-            let size = match self.file() {
-                Some(stored) => stored.bytes.len() as u64,
-                None => write_sections(self, io::sink(), cancel)?.file_length(),
-            };
+            let size = write_sections(self, snapshot, io::sink(), cancel)?.file_length();
             charge.try_grow(usize::try_from(size).unwrap_or(usize::MAX))?;
         }
         let (mut shared, path) =
             SharedBuild::create(fingerprint, charge).map_err(|error| io_error(SHARE, Path::new("memory"), error))?;
-        let filled = write_build(self, &mut shared.file, cancel);
+        let filled = write_build(self, snapshot, &mut shared.file, cancel);
         let filled = filled.and_then(|()| verify_file(&shared.file, cancel));
         let sealed = filled.and_then(|()| shared.seal().map_err(unwrapped));
         sealed.map_err(|error| with_path(error, SHARE, &path))?;

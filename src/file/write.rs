@@ -10,59 +10,94 @@ use arrow_select::concat::concat;
 
 use super::PIECE;
 use super::errors::unwrapped;
-use super::header::{ALIGN, Header, Section, SectionKind, padded};
-use super::meta::Meta;
+use super::header::{ALIGN, Header, Section, padded};
+use super::meta::{Meta, encode_snapshot};
 use super::rows::write_rows;
+use super::section::{SectionKind, SectionName};
 use crate::cancel::Cancel;
 use crate::columns::copy_size::copy_bound;
 use crate::columns::{Bounds, concat as concat_columns, has_run_ends, key_type};
 use crate::error::{Result, not_supported};
 use crate::index::StoredIndex;
 use crate::memory::Reservation;
-use crate::prepare::{Membership, PreparedBuild};
+use crate::prepare::{Membership, PreparedBuild, Snapshot};
 
-enum Content {
+enum Content<'a> {
     Bytes(Vec<u8>),
+    /// Of a file in memory.
+    Stored(&'a [u8]),
     Buffer(Buffer),
     Rows(RecordBatch),
 }
 
-/// Writes all sections of `build`, after room for the header, which it returns. The same build gives the same bytes.
+/// A section that is to be written: its name, whether a reader has to know it, and what it holds.
+type Unwritten<'a> = (SectionName, bool, Content<'a>);
+
+fn section(kind: SectionKind, content: Content<'_>) -> Unwritten<'_> {
+    (kind.into(), kind.is_required(), content)
+}
+
+/// Writes all sections of `build`, after room for the header, which it returns. The same build gives the same bytes, apart
+/// from the snapshot: the given one, else that of the build.
 ///
 /// # Errors
 /// [`Error::NotSupported`] for types that IPC does not carry; what `out` fails with; [`Error::Cancelled`].
-pub(super) fn write_sections(build: &PreparedBuild, out: impl Write, cancel: &Cancel) -> Result<Header> {
+pub(super) fn write_sections(
+    build: &PreparedBuild,
+    snapshot: Option<&Snapshot>,
+    out: impl Write,
+    cancel: &Cancel,
+) -> Result<Header> {
     if build.order().is_some() {
         return not_supported!(
             "a build in the order of a column is not saved or shared yet; save it without order_by, or its rows as Parquet"
         );
     }
     let mut copies = build.pool().map(|pool| Reservation::new(pool, "rows to save"));
-    let contents = contents(build, copies.as_mut(), cancel)?;
-    let fingerprint = build.fingerprint_with(cancel)?;
+    let (header, mut contents) = match build.file() {
+        Some(file) => stored(file.bytes)?,
+        None => {
+            let contents = contents(build, copies.as_mut(), cancel)?;
+            (Header::new(build.fingerprint_with(cancel)?, Vec::new()), contents)
+        }
+    };
+    if let Some(snapshot) = snapshot.or(build.snapshot()) {
+        // The last one, so that the rows of builds that differ in nothing else are in one place.
+        contents.push(section(SectionKind::Snapshot, Content::Bytes(encode_snapshot(snapshot))));
+    }
     let mut out = Counted { out, checksum: crc32fast::Hasher::new(), written: 0, cancel };
     let mut sections = Vec::with_capacity(contents.len());
     out.pad_to(Header::size(contents.len()))?;
-    for (kind, content) in contents {
+    for (name, is_required, content) in contents {
         let offset = out.written;
         out.checksum = crc32fast::Hasher::new();
         match content {
             Content::Bytes(bytes) => out.write_all(&bytes).map_err(unwrapped)?,
+            Content::Stored(bytes) => out.write_all(bytes).map_err(unwrapped)?,
             Content::Buffer(buffer) => out.write_all(&buffer).map_err(unwrapped)?,
             Content::Rows(rows) => write_rows(&mut out, &rows)?,
         }
         let (checksum, length) = (out.checksum.clone().finalize(), out.written - offset);
-        sections.push(Section { kind, checksum, offset, length });
+        sections.push(Section { name, is_required, checksum, offset, length });
         out.pad_to(padded(out.written))?;
     }
-    Ok(Header { fingerprint, crate_version: env!("CARGO_PKG_VERSION").to_owned(), sections })
+    Ok(Header { sections, ..header })
+}
+
+/// All sections of a saved build but its snapshot, as they are: also those that this version does not know.
+fn stored(file: &[u8]) -> Result<(Header, Vec<Unwritten<'_>>)> {
+    let header = Header::decode(file)?;
+    let sections = header.sections.iter().filter(|section| !section.name.is(SectionKind::Snapshot));
+    let content = |at: &Section| Content::Stored(&file[at.offset as usize..][..at.length as usize]);
+    let contents = sections.map(|section| (section.name, section.is_required, content(section))).collect();
+    Ok((header, contents))
 }
 
 fn contents(
     build: &PreparedBuild,
     copies: Option<&mut Reservation>,
     cancel: &Cancel,
-) -> Result<Vec<(SectionKind, Content)>> {
+) -> Result<Vec<Unwritten<'static>>> {
     let StoredIndex { kind, num_keys, null_group, groups, numbers, parts } =
         StoredIndex::of(build.index(), build.groups());
     let meta = Meta {
@@ -74,19 +109,24 @@ fn contents(
         groups,
         in_list: matches!(build.membership(), Membership::InList(_)),
         has_null_key: build.has_null_key(),
+        row_sum: build.whole_fingerprint(cancel)?.row_sum,
         numbers,
     };
     let rows = without_slices(build.rows()?, copies, cancel)?;
-    let mut contents =
-        vec![(SectionKind::Meta, Content::Bytes(meta.encode()?)), (SectionKind::Rows, Content::Rows(rows.clone()))];
+    let mut contents = vec![
+        section(SectionKind::Meta, Content::Bytes(meta.encode()?)),
+        section(SectionKind::Rows, Content::Rows(rows.clone())),
+    ];
     if let Some(column) = build.index().key_column() {
         let stored = rows.column(build.keys()[0]).data_type();
         if key_type(stored) != *stored {
-            contents.push((SectionKind::Key, Content::Rows(one_batch(vec![column.get()?.clone()], build.num_rows())?)));
+            let key = one_batch(vec![column.get()?.clone()], build.num_rows())?;
+            contents.push(section(SectionKind::Key, Content::Rows(key)));
         }
     }
-    contents.push((SectionKind::Bounds, Content::Rows(bounds(build.bounds())?)));
-    contents.extend(parts.into_iter().map(|(part, buffer)| (SectionKind::Index(part), Content::Buffer(buffer))));
+    contents.push(section(SectionKind::Bounds, Content::Rows(bounds(build.bounds())?)));
+    let part = |(part, buffer)| section(SectionKind::Index(part), Content::Buffer(buffer));
+    contents.extend(parts.into_iter().map(part));
     Ok(contents)
 }
 

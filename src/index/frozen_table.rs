@@ -43,6 +43,18 @@ fn tuple<const L: usize>(tuples: &[u32], at: usize) -> ([u32; L], u32) {
     (std::array::from_fn(|lane| tuple[lane]), tuple[L])
 }
 
+/// Sorts the few tuples of a bucket by their groups, where most are in order already.
+fn sort_by_group<const L: usize>(tuples: &mut [u32]) {
+    let width = L + 1;
+    for end in (width..tuples.len()).step_by(width) {
+        let mut at = end;
+        while at > 0 && tuples[at - 1] > tuples[at + L] {
+            (at - width..at).for_each(|i| tuples.swap(i, i + width));
+            at -= width;
+        }
+    }
+}
+
 /// The keys that a table is made of, in partitions: partition `p` holds the hashes whose upper bits are `p`.
 pub(super) trait TableEntries<const L: usize> {
     /// A power of two.
@@ -54,6 +66,9 @@ pub(super) trait TableEntries<const L: usize> {
     fn hashes(&self, p: usize, each: impl FnMut(u64) -> bool) -> Result<bool>;
     /// Calls `each` with hash, lanes and row of the entries of partition `p`, as often as [`hashes`](Self::hashes) does.
     fn tuples(&self, p: usize, each: impl FnMut(u64, [u32; L], u32)) -> Result<()>;
+    /// Calls `each` with the hashes of those entries of partition `p` that [`tuples`](Self::tuples) does not give in the order of
+    /// their rows.
+    fn late(&self, p: usize, each: impl FnMut(u64));
 }
 
 impl<const L: usize> FrozenTable<L> {
@@ -115,6 +130,14 @@ impl<const L: usize> FrozenTable<L> {
                 tuple[..L].copy_from_slice(&lanes);
                 tuple[L] = group(row);
             })?;
+            // Tuples of a bucket are in the order of their groups, however the entries were spread. Long ones stay as they are.
+            entries.late(p, |hash| {
+                let bucket = scale(hash::collide(hash, collide), buckets as u64);
+                let (start, end) = (filled[bucket] as u32 as usize, filled[bucket + 1] as u32 as usize);
+                if end - start <= LONG {
+                    sort_by_group::<L>(&mut keys[start * (L + 1)..end * (L + 1)]);
+                }
+            });
             for bucket in suspects.drain(..) {
                 let end = |at: usize| filled[at] as u32 as usize;
                 let (bucket, lanes) = (bucket as usize, |at| tuple::<L>(keys, at).0);

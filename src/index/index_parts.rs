@@ -23,23 +23,23 @@ use crate::cancel::Cancel;
 use crate::columns::LazyColumn;
 use crate::error::{Error, Result};
 
-/// A buffer of an index or of its groups. The numbers are part of the file format.
+/// A buffer of an index or of its groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexPart {
     /// The directory of a hash table: `u64` values.
-    Directory = 16,
+    Directory,
     /// The tuples of a hash table: `u32` values.
-    Tuples = 17,
+    Tuples,
     /// The bitmap of a dense index: `u64` values.
-    Bits = 18,
+    Bits,
     /// The start of each encoded key, and the end of the last: `u64` values.
-    KeyOffsets = 19,
+    KeyOffsets,
     /// The encoded keys, one after the other.
-    KeyBytes = 20,
+    KeyBytes,
     /// The offsets of groups: `u32` values.
-    GroupOffsets = 21,
+    GroupOffsets,
     /// The rows of groups: `u32` values.
-    GroupRows = 22,
+    GroupRows,
 }
 
 impl IndexPart {
@@ -52,6 +52,19 @@ impl IndexPart {
         IndexPart::GroupOffsets,
         IndexPart::GroupRows,
     ];
+
+    /// Its name in files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            IndexPart::Directory => "directory",
+            IndexPart::Tuples => "tuples",
+            IndexPart::Bits => "bits",
+            IndexPart::KeyOffsets => "key_offsets",
+            IndexPart::KeyBytes => "key_bytes",
+            IndexPart::GroupOffsets => "group_offsets",
+            IndexPart::GroupRows => "group_rows",
+        }
+    }
 }
 
 /// An index and its groups as a file holds them.

@@ -64,6 +64,8 @@ pub(super) struct Distinct {
     pub(super) first_of: Option<Vec<u32>>,
     /// Whether all duplicates are removed.
     is_distinct: bool,
+    /// Whether the entries of each partition are in the order of their keys and not of their rows.
+    is_sorted: bool,
 }
 
 impl Distinct {
@@ -121,7 +123,14 @@ impl Distinct {
     fn empty(rows: usize, partition_rows: usize, context: &mut IndexContext<'_>) -> Result<Self> {
         let bits = rows.div_ceil(partition_rows).next_power_of_two().ilog2().min(MAX_PARTITION_BITS);
         let bounds = admitted(context.scratch, 1 << bits)?;
-        Ok(Self { entries: Vec::new(), bounds, spilled: Vec::new(), first_of: None, is_distinct: false })
+        Ok(Self {
+            entries: Vec::new(),
+            bounds,
+            spilled: Vec::new(),
+            first_of: None,
+            is_distinct: false,
+            is_sorted: false,
+        })
     }
 
     /// Counts the rows of each partition and allocates the entries.
@@ -274,7 +283,7 @@ impl Distinct {
             }
             *end = *start + kept as u32;
         }
-        self.is_distinct = true;
+        (self.is_distinct, self.is_sorted) = (true, true);
         Ok(())
     }
 
@@ -374,6 +383,11 @@ impl<const L: usize, S: KeySource<L>> TableEntries<L> for Spread<'_, S> {
         }
         Ok(())
     }
+
+    fn late(&self, p: usize, mut each: impl FnMut(u64)) {
+        let in_order = usize::from(!self.distinct.is_sorted);
+        self.distinct.entries(p)[in_order..].iter().copied().flatten().for_each(|entry| each(hash_of(entry)));
+    }
 }
 
 /// All rows of a small build that has no null keys and seems distinct, for building the table. The table reads the hashes
@@ -431,6 +445,8 @@ impl<const L: usize, S: KeySource<L>> TableEntries<L> for AllRows<'_, S> {
         })?;
         Ok(())
     }
+
+    fn late(&self, _: usize, _: impl FnMut(u64)) {}
 }
 
 /// Calls `work` with the hashes and rows of each chunk until it returns false. Returns whether it never did.

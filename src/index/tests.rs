@@ -470,3 +470,32 @@ fn many_rows() {
         }
     }
 }
+
+/// B13: the tuples of a bucket are in the order of their groups, so that a file does not depend on how a build was made:
+/// at once, in partitions with a rest, or made distinct first. Long buckets are in the order of their lanes.
+#[test]
+fn buckets_are_in_order() {
+    let spread = |rows: usize| int64(shuffled(rows).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)));
+    let repeated = int64(shuffled(200_000).map(|i| (i / 2).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64)));
+    let flooded = spread(3000);
+    for (keys, is_long) in [(spread(3000), false), (spread(200_000), false), (repeated, false), (flooded, true)] {
+        let options = IndexOptions { collide: if is_long { 1 } else { 0 }, ..IndexOptions::default() };
+        let (index, groups) = build(&[keys], &[false], &options, &unlimited()).unwrap();
+        assert_eq!(index.kind(), IndexKind::Hashed);
+        let parts = StoredIndex::of(&index, &groups).parts;
+        let part = |wanted| &parts.iter().find(|(part, _)| *part == wanted).unwrap().1;
+        let ends = part(IndexPart::Directory).typed_data::<u64>();
+        let tuples = part(IndexPart::Tuples).typed_data::<u32>();
+        let mut longest = 0;
+        for bucket in ends.windows(2) {
+            let bucket = bucket[0] as u32 as usize..bucket[1] as u32 as usize;
+            let order = |at: usize| match bucket.len() > 32 {
+                true => (tuples[3 * at], tuples[3 * at + 1]),
+                false => (tuples[3 * at + 2], 0),
+            };
+            longest = longest.max(bucket.len());
+            assert!(bucket.clone().skip(1).all(|at| order(at - 1) < order(at)), "{bucket:?}");
+        }
+        assert_eq!(longest > 32, is_long);
+    }
+}

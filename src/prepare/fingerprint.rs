@@ -24,8 +24,33 @@ const ROW: u128 = 0x726f_7773_a076_1d64_78bd_642f_e703_7ed1;
 const ORDER: u128 = 0x6f72_6465_a076_1d64_78bd_642f_a0b4_28db;
 const HEAD: u128 = 0x6865_6164_a0b4_28db_9e37_79b9_7f4a_7c15;
 
-/// The fingerprint of a build. The order of rows does not matter, their number does.
-pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel) -> Result<u128> {
+/// A fingerprint, and the part of it that the rows make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fingerprint {
+    pub(crate) value: u128,
+    /// The sum of the hashes of all rows, modulo 2^128: what rows add when they come, they take away when they go.
+    pub(crate) row_sum: u128,
+}
+
+impl Fingerprint {
+    /// The fingerprint of these rows. Their order does not matter, their number does.
+    pub(crate) fn of_rows(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel) -> Result<Self> {
+        let head = head(spec)?;
+        Ok(Self::with_head(head, rows.num_rows(), row_sum(rows, cancel)?))
+    }
+
+    /// The fingerprint of `rows` rows whose hashes have this sum.
+    pub(crate) fn of_sum(spec: &BuildSpec, rows: usize, row_sum: u128) -> Result<Self> {
+        Ok(Self::with_head(head(spec)?, rows, row_sum))
+    }
+
+    fn with_head(head: u128, rows: usize, row_sum: u128) -> Self {
+        Self { value: mix(mix(head, rows as u128), row_sum), row_sum }
+    }
+}
+
+/// The hash of the schema, the keys and their null equality.
+fn head(spec: &BuildSpec) -> Result<u128> {
     let Some(schema) = encode_schema(spec.schema()) else {
         return not_supported!("a schema that Arrow IPC does not carry has no fingerprint: {}", spec.schema());
     };
@@ -36,6 +61,10 @@ pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel)
     if let Some(order) = spec.order() {
         state = mix(mix(state, ORDER), order as u128);
     }
+    Ok(state)
+}
+
+fn row_sum(rows: &RecordBatch, cancel: &Cancel) -> Result<u128> {
     let mut sum = 0u128;
     let mut hashes = Vec::new();
     let row_bytes = rows.get_array_memory_size() / rows.num_rows().max(1);
@@ -51,7 +80,7 @@ pub(crate) fn fingerprint(spec: &BuildSpec, rows: &RecordBatch, cancel: &Cancel)
         // A sum does not depend on the order of rows; mixing once more keeps rows from cancelling each other out.
         sum = hashes.iter().fold(sum, |sum, &hash| sum.wrapping_add(mix(hash, ROW)));
     }
-    Ok(mix(mix(state, rows.num_rows() as u128), sum))
+    Ok(sum)
 }
 
 fn fold(a: u64, b: u64) -> u64 {

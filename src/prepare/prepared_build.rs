@@ -7,8 +7,7 @@ use std::sync::{Arc, OnceLock};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-use super::fingerprint::fingerprint;
-use super::{Backing, BackingFile, BuildSpec, Membership, NullEquality, PrepareOptions};
+use super::{Backing, BackingFile, BuildSpec, Fingerprint, Membership, NullEquality, PrepareOptions, Snapshot};
 use crate::cancel::Cancel;
 use crate::columns::{Bounds, LazyColumn};
 use crate::error::{Error, Result};
@@ -32,7 +31,8 @@ pub struct PreparedBuild {
     order: Option<RowOrder>,
     bounds: Vec<Option<Bounds>>,
     membership: Membership,
-    fingerprint: OnceLock<u128>,
+    fingerprint: OnceLock<Fingerprint>,
+    snapshot: Option<Snapshot>,
     /// False where bounds checks alone keep a damaged file from wrong results.
     is_verified: bool,
     /// Behind everything that it pays for: fields drop in order, so the memory goes before its charge.
@@ -57,7 +57,8 @@ pub(crate) struct BuildParts {
     pub(crate) bounds: Vec<Option<Bounds>>,
     pub(crate) membership: Membership,
     /// `None` where it is not known yet.
-    pub(crate) fingerprint: Option<u128>,
+    pub(crate) fingerprint: Option<Fingerprint>,
+    pub(crate) snapshot: Option<Snapshot>,
     pub(crate) backing: Box<dyn Backing>,
 }
 
@@ -99,6 +100,7 @@ impl PreparedBuild {
             bounds,
             membership,
             fingerprint: None,
+            snapshot: None,
             backing: Box::new(reservation),
         });
         Ok(Self { rows: rows.into(), ..this })
@@ -122,6 +124,7 @@ impl PreparedBuild {
             bounds: parts.bounds,
             membership: parts.membership,
             fingerprint: parts.fingerprint.map_or_else(OnceLock::new, OnceLock::from),
+            snapshot: parts.snapshot,
             is_verified: backing.file().is_none_or(|file| file.is_verified),
             backing,
             _returns: ReturnsToSystem::of(on_heap),
@@ -410,13 +413,32 @@ impl PreparedBuild {
     /// # Errors
     /// As [`fingerprint`](Self::fingerprint), and [`Error::Cancelled`].
     pub fn fingerprint_with(&self, cancel: &Cancel) -> Result<u128> {
+        Ok(self.whole_fingerprint(cancel)?.value)
+    }
+
+    /// The fingerprint with the sum that it is made of.
+    pub(crate) fn whole_fingerprint(&self, cancel: &Cancel) -> Result<Fingerprint> {
         match self.fingerprint.get() {
             Some(&known) => Ok(known),
             None => {
-                let computed = fingerprint(&self.spec, self.rows()?, cancel)?;
+                let computed = Fingerprint::of_rows(&self.spec, self.rows()?, cancel)?;
                 Ok(*self.fingerprint.get_or_init(|| computed))
             }
         }
+    }
+
+    /// Which snapshot of a table the build is, as the file says that it was opened from; `None` for a build that was prepared.
+    ///
+    /// ```no_run
+    /// use prejoin::{OpenOptions, PreparedBuild};
+    ///
+    /// let users = PreparedBuild::open("users.prejoin", &OpenOptions::default())?;
+    /// let version = users.snapshot().and_then(|snapshot| snapshot.version.as_deref());
+    /// println!("version {version:?}");
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
     }
 
     /// Schema of the rows: a column that holds nulls is nullable here, even where the build's schema says that it is not.

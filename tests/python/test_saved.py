@@ -107,7 +107,8 @@ def test_inspect_reads_the_header(path: Path, tmp_path: Path) -> None:
     assert info["created"] is not None
     assert abs(info["created"].timestamp() - path.stat().st_mtime) < 1e-3
     assert info["created"].tzinfo == datetime.timezone.utc
-    assert (info["prejoin_version"], info["format_version"]) == (prejoin.__version__, 1)
+    assert (info["prejoin_version"], info["format_version"]) == (prejoin.__version__, 2)
+    assert (info["name"], info["version"], info["loaded_at"]) == (None, None, None)
     repeated = pa.table({"id": [1, 2, 1, None, 1]})
     prejoin.prepare(repeated, "id").save(tmp_path / "repeated")
     assert prejoin.inspect(tmp_path / "repeated")["duplicates"] == 2
@@ -132,13 +133,14 @@ def test_the_format_is_as_documented(path: Path, monkeypatch: pytest.MonkeyPatch
     assert found["rows"].equals(USERS)
     data = path.read_bytes()
     for i in range(found["count"]):
-        _, checksum, offset, length = struct.unpack_from("<IIQQ", data, 64 + 24 * i)
+        _, flags, checksum, offset, length = struct.unpack_from("<16sIIQQ", data, 64 + 40 * i)
+        assert flags == 1
         assert zlib.crc32(data[offset : offset + length]) == checksum
     first = min(offset for offset, _ in found["table"].values())
     assert zlib.crc32(data[:28] + bytes(4) + data[32:first]) == struct.unpack_from("<I", data, 28)[0]
 
 
-GOLDEN = Path(__file__).parent / "saved_v1"
+GOLDEN = Path(__file__).parent / "saved_v2"
 GOLDEN_BUILDS: dict[str, tuple[pa.Table, list[str], bool]] = {
     "dense": (pa.table({"k": [5, None, 3, 5], "v": ["a", "b", None, "d"]}), ["k"], True),
     "hashed": (pa.table({"k": [0.5, -0.0, 0.5], "v": [1, 2, 3]}), ["k"], False),
@@ -147,16 +149,28 @@ GOLDEN_BUILDS: dict[str, tuple[pa.Table, list[str], bool]] = {
 }
 
 
+GOLDEN_LOADED_AT = datetime.datetime(2026, 12, 1, 5, 30, 0, 123456, datetime.timezone.utc)
+
+
 @pytest.mark.parametrize("name", sorted(GOLDEN_BUILDS))
-def test_files_of_this_version_stay_readable(name: str) -> None:
-    """A change that cannot read these files is a new format version (see docs/format.md): write them again with
-    PREJOIN_GOLDEN=write."""
+def test_files_of_versions_that_are_read_stay_readable(name: str) -> None:
+    """A change that cannot read these files is a new format version (see docs/format.md): write a further folder with
+    PREJOIN_GOLDEN=write, and keep the two before it."""
     table, on, null_equal = GOLDEN_BUILDS[name]
     made = prejoin.prepare(table, on, null_equal=null_equal)
-    file = GOLDEN / f"{name}.prejoin"
     if os.environ.get("PREJOIN_GOLDEN") == "write":
-        made.save(file, mode=0o644)
-    opened = prejoin.open(file)
+        GOLDEN.mkdir(exist_ok=True)
+        made._label(name, '["7", 3]', GOLDEN_LOADED_AT).save(GOLDEN / f"{name}.prejoin", mode=0o644)
+    for folder in sorted(GOLDEN.parent.glob("saved_v*")):
+        opened = prejoin.open(folder / f"{name}.prejoin")
+        assert prejoin.inspect(folder / f"{name}.prejoin")["format_version"] == int(folder.name[len("saved_v") :])
+        assert (opened.name, opened.version, opened.loaded_at) == (name, ("7", 3), GOLDEN_LOADED_AT)
+        same_as_made(opened, made, name, table, on)
+
+
+def same_as_made(
+    opened: prejoin.PreparedBuild, made: prejoin.PreparedBuild, name: str, table: pa.Table, on: list[str]
+) -> None:
     assert (opened.index_kind, opened.fingerprint, opened.num_keys) == (name, made.fingerprint, made.num_keys)
     assert opened.to_table().equals(table)
     probe = pa.concat_tables([table.select(on), table.select(on).slice(0, 1)])
@@ -333,8 +347,8 @@ def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path, capfd: pyt
     prejoin.prepare(table, "k").save(path)
     data = bytearray(path.read_bytes())
     for section in range(struct.unpack_from("<I", data, 24)[0]):
-        kind, _, offset, length = struct.unpack_from("<IIQQ", data, 64 + 24 * section)
-        if kind == 22:  # rows of groups
+        name, _, _, offset, length = struct.unpack_from("<16sIIQQ", data, 64 + 40 * section)
+        if name.rstrip(b"\0") == b"group_rows":
             for at in range(offset, offset + length, 4):
                 data[at + 1] ^= 0x40
     path.write_bytes(data)
@@ -435,7 +449,7 @@ def test_a_handle_of_something_else_is_refused(tmp_path: Path) -> None:
     attach = shared.__reduce__()[0]
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", tmp_path, Path("/dev/null"), Path(__file__)):
-        with pytest.raises(prejoin.ExecutionError, match="something else stands where the shared build was"):
+        with pytest.raises(prejoin.ExecutionError, match="something else is in the place of the shared build"):
             attach(str(place), "0" * 32)
 
 

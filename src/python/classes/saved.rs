@@ -12,7 +12,7 @@ use super::pool::PyMemoryPool;
 use super::prepared::PyPreparedBuild;
 use crate::error::Error;
 use crate::file::{OpenOptions, SaveOptions, SavedInfo, SharedBuild};
-use crate::prepare::PreparedBuild;
+use crate::prepare::{PreparedBuild, Snapshot};
 use crate::python::arguments::count;
 use crate::python::errors::{guarded, plan};
 use crate::python::interchange::PySchema;
@@ -76,7 +76,8 @@ pub(crate) fn open(
 /// Returns:
 ///     A dict: schema, keys, null_equal, num_rows, num_keys, duplicates (rows whose key a row before them has),
 ///     index_kind, membership, bytes (by part, and of the file), rows_at (offset and length in bytes of the Arrow
-///     IPC file in it), fingerprint, created (when the file was written), prejoin_version, format_version.
+///     IPC file in it), fingerprint, name, version and loaded_at (of the snapshot that it holds, None where nobody
+///     said), created (when the file was written), prejoin_version, format_version.
 ///
 /// Raises:
 ///     ExecutionError: For a damaged header, and for a file of another kind.
@@ -114,6 +115,11 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
         dict.set_item("bytes", bytes)?;
         dict.set_item("rows_at", (info.rows.start, info.rows.end - info.rows.start))?;
         dict.set_item("fingerprint", hex(info.fingerprint))?;
+        let snapshot = info.snapshot.as_ref();
+        let version = snapshot.and_then(|snapshot| snapshot.version.as_deref());
+        dict.set_item("name", snapshot.map(|snapshot| snapshot.name.as_str()))?;
+        dict.set_item("version", version.map(|text| self::version(py, text)).transpose()?)?;
+        dict.set_item("loaded_at", snapshot.map(|snapshot| snapshot.loaded_at))?;
         dict.set_item("created", info.created)?;
         dict.set_item("prejoin_version", info.crate_version)?;
         dict.set_item("format_version", info.format_version)?;
@@ -136,9 +142,9 @@ pub(crate) fn inspect(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDic
 pub(crate) struct PySharedBuild(SharedBuild);
 
 impl PySharedBuild {
-    pub(crate) fn new(py: Python<'_>, build: &PreparedBuild) -> PyResult<Self> {
+    pub(crate) fn new(py: Python<'_>, build: &PreparedBuild, snapshot: Option<&Snapshot>) -> PyResult<Self> {
         let cancel = interruptible();
-        Ok(Self(py.detach(|| build.share_with(&cancel))?))
+        Ok(Self(py.detach(|| build.share_with(snapshot, &cancel))?))
     }
 }
 
@@ -249,6 +255,7 @@ pub(crate) fn reduce<'py>(
 pub(crate) fn save(
     py: Python<'_>,
     build: &PreparedBuild,
+    snapshot: Option<&Snapshot>,
     path: &Path,
     mode: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
@@ -257,8 +264,13 @@ pub(crate) fn save(
         bits.ok_or_else(|| plan(format!("mode is made of permission bits, at most 0o777, {mode:#o} was given")))
     };
     let mode = count("mode", mode)?.map(bits).transpose()?;
-    let options = SaveOptions { mode, cancel: interruptible() };
+    let options = SaveOptions { mode, snapshot: snapshot.cloned(), cancel: interruptible() };
     Ok(py.detach(|| build.save(path, &options))?)
+}
+
+/// The version of a snapshot as the value that it was made of.
+pub(crate) fn version<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("prejoin.cache.versions")?.call_method1("decode", (text,))
 }
 
 pub(crate) fn hex(fingerprint: u128) -> String {
