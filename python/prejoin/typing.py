@@ -24,6 +24,7 @@ __all__ = [
     "ArrowStreamExportable",
     "ArrowTable",
     "AsofOptions",
+    "CacheStats",
     "DtypeBackend",
     "Estimate",
     "Frame",
@@ -124,7 +125,7 @@ Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
 """Output columns: names, or mappings {new name: name}, or both in a list."""
 
 # What tells one state of a table from another: text, a number, or a tuple of these.
-Version: TypeAlias = str | int | float | bool | None | tuple["Version", ...]
+Version: TypeAlias = str | int | float | bool | tuple["Version", ...] | None
 
 
 class ArrowSchemaExportable(Protocol):
@@ -322,6 +323,23 @@ class Memory(TypedDict):
     private: int
     mapped: int
     reserved: int
+
+
+class CacheStats(TypedDict):
+    """What happened to a name of a cache; `bytes`, `age` in seconds and `loaded_at` are of the build that is held."""
+
+    hits: int
+    misses: int
+    waits: int
+    loads: int
+    failures: int
+    evictions: int
+    bytes: int
+    age: float | None
+    version: Version
+    loaded_at: datetime.datetime | None
+    loading: bool
+    error: str | None
 
 
 class SavedBytes(TypedDict):
