@@ -210,7 +210,7 @@ Rows: TypeAlias = Union[
     Iterable[Any],
     "Source",
 ]
-"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames."""
+"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames, or dicts."""
 
 Operand: TypeAlias = Any
 """An `Expr`, or a value that `prejoin.lit` accepts."""

@@ -352,7 +352,7 @@ impl Lookup {
 
 impl Entries {
     /// Makes room for `more` entries, or says that the allocator has none.
-    fn try_reserve(&mut self, more: usize) -> Result<()> {
+    pub(super) fn try_reserve(&mut self, more: usize) -> Result<()> {
         let reserved = self.probe.try_reserve(more).and_then(|()| self.build.try_reserve(more));
         reserved.map_err(|error| {
             Error::ResourcesExhausted(format!(

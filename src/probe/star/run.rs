@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 
 use super::output::Rows;
@@ -58,6 +59,7 @@ impl StarPlan {
             whole: false,
             cancel,
             left: if self.wants_probe() { self.limit.unwrap_or(usize::MAX) } else { 0 },
+            never: Vec::new(),
             plan: Arc::clone(self),
         })
     }
@@ -92,6 +94,39 @@ impl StarPlan {
         let mut probe = self.open_whole(cancel)?;
         probe.push_read(batch)?;
         probe.drain()
+    }
+
+    /// The row numbers of the output of `batch`, of the columns that are read alone, as the whole probe side: how many rows
+    /// there are, and for each side that the output is gathered from its row numbers, [`NONE`] where it has no row. `never`
+    /// has for each leg the rows whose keys equal none of its build.
+    #[cfg(feature = "python")]
+    pub(crate) fn row_numbers(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        never: Vec<Option<BooleanBuffer>>,
+        cancel: Cancel,
+    ) -> Result<(usize, Vec<Option<Vec<u32>>>)> {
+        let mut probe = StarProbe { never, ..self.open(usize::MAX, cancel)? };
+        probe.push_read(batch)?;
+        if probe.batch.is_some() {
+            probe.fill()?;
+        }
+        let Pending { sides, end, .. } = probe.pending;
+        let rows = end.min(probe.left);
+        let mut chosen = Vec::with_capacity(sides.len());
+        for (side, numbers) in sides.into_iter().enumerate() {
+            let Some(numbers) = numbers.filter(|_| self.given[side]) else {
+                chosen.push(None);
+                continue;
+            };
+            let mut numbers = Arc::unwrap_or_clone(numbers);
+            numbers.truncate(rows);
+            if let Some(leg) = side.checked_sub(1).map(|leg| &self.legs[leg].plan).filter(|leg| leg.join_type.pairs()) {
+                leg.build.check_rows(&numbers)?;
+            }
+            chosen.push(Some(numbers));
+        }
+        Ok((rows, chosen))
     }
 
     fn open_whole(self: &Arc<Self>, cancel: Cancel) -> Result<StarProbe> {
@@ -133,6 +168,8 @@ pub struct StarProbe {
     cancel: Cancel,
     /// Rows that the limit still allows.
     left: usize,
+    /// For each leg the probe rows whose keys equal none of its build; `None`, or nothing at all, where none are known.
+    never: Vec<Option<BooleanBuffer>>,
 }
 
 impl StarProbe {
@@ -347,7 +384,15 @@ impl StarProbe {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let input = RecordBatch::try_new_with_options(Arc::clone(&leg.plan.probe_schema), columns, &options)?;
         self.plan.rows.add_in(at, rows);
-        self.levels[at].probe.feed(input)
+        let never = match (self.never.get(at), sides) {
+            (Some(Some(never)), None) => Some(never.clone()),
+            (Some(Some(never)), Some(sides)) => {
+                let Some(rows) = &sides[0] else { return internal_err!("the probe rows of a leg's keys are missing") };
+                Some(BooleanBuffer::collect_bool(rows.len(), |i| never.value(rows[i] as usize)))
+            }
+            _ => None,
+        };
+        self.levels[at].probe.feed(input, never)
     }
 
     /// The row numbers behind the entries of leg `at`.
