@@ -4,7 +4,6 @@
 //! they wait for is read at the same time.
 
 use std::fmt;
-use std::hint::select_unpredictable;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::i256;
@@ -67,7 +66,7 @@ trait Distance<C> {
     type Number: PartialOrd;
 
     /// The distance of a row of code `row` from the value `rest` above `value`.
-    fn between(&self, value: C, rest: impl Fn() -> i256, row: C) -> Self::Number;
+    fn between(&self, value: C, rest: i256, row: C) -> Self::Number;
     fn is_within(&self, distance: &Self::Number) -> bool;
 }
 
@@ -78,7 +77,7 @@ impl<C> Distance<C> for Unmeasured {
     type Number = ();
 
     #[inline(always)]
-    fn between(&self, _: C, _: impl Fn() -> i256, _: C) {}
+    fn between(&self, _: C, _: i256, _: C) {}
 
     #[inline(always)]
     fn is_within(&self, (): &()) -> bool {
@@ -95,8 +94,8 @@ impl<C: OrderCode> Distance<C> for Numbers {
     type Number = i256;
 
     #[inline(always)]
-    fn between(&self, value: C, rest: impl Fn() -> i256, row: C) -> i256 {
-        let (codes, rest) = (value.minus(row), rest());
+    fn between(&self, value: C, rest: i256, row: C) -> i256 {
+        let codes = value.minus(row);
         if self.unit == i256::ONE && rest == i256::ZERO {
             return codes.checked_abs().unwrap_or(i256::MAX);
         }
@@ -118,7 +117,7 @@ impl<C: OrderCode> Distance<C> for Floats {
     type Number = f64;
 
     #[inline(always)]
-    fn between(&self, value: C, _: impl Fn() -> i256, row: C) -> f64 {
+    fn between(&self, value: C, _: i256, row: C) -> f64 {
         // Infinity less infinity would be no number.
         if value == row { 0.0 } else { (value.float() - row.float()).abs() }
     }
@@ -220,8 +219,8 @@ impl<C: OrderCode> Search<'_, C> {
                 let (start, end) = ranges[i];
                 let row = row as usize;
                 let measured = |position: u32| {
-                    let rest = || self.values.rest(row);
-                    let measured = distance.between(self.wanted[row], rest, self.codes[position as usize]);
+                    let measured =
+                        distance.between(self.wanted[row], self.values.rest(row), self.codes[position as usize]);
                     distance.is_within(&measured).then_some((position, measured))
                 };
                 let before = before.map(|points| points[i]).filter(|&point| point > start);
@@ -241,24 +240,16 @@ impl<C: OrderCode> Search<'_, C> {
     #[inline(always)]
     fn points(&self, ranges: &Ranges, rows: &[u32], or_equal: bool) -> [u32; WINDOW] {
         let mut wanted = [C::LEAST; WINDOW];
-        wanted.iter_mut().zip(rows).for_each(|(wanted, &row)| *wanted = self.wanted[row as usize]);
-        let below = |ranges| self.halve(ranges, &wanted, |code, wanted, _| code < wanted);
-        let up_to = |ranges| self.halve(ranges, &wanted, |code, wanted, _| code <= wanted);
-        let Some((build, probe)) = &self.texts else {
-            if self.values.rest.is_none() {
-                return if or_equal { up_to(ranges) } else { below(ranges) };
-            }
-            // A value above its code is above rows at that code; one below the least code is below all rows.
-            let mut equal = [false; WINDOW];
-            for (equal, &row) in equal.iter_mut().zip(rows) {
-                let rest = self.values.rest(row as usize);
-                *equal = if rest == i256::ZERO { or_equal } else { !rest.is_negative() };
-            }
-            return self.halve(ranges, &wanted, |code, wanted, i| (code < wanted) | ((code == wanted) & equal[i]));
-        };
+        let mut equal = [false; WINDOW];
+        for ((wanted, equal), &row) in wanted.iter_mut().zip(&mut equal).zip(rows) {
+            *wanted = self.wanted[row as usize];
+            let rest = self.values.rest(row as usize);
+            *equal = if rest == i256::ZERO { or_equal } else { !rest.is_negative() };
+        }
+        let Some((build, probe)) = &self.texts else { return self.halve(ranges, &wanted, &equal) };
         // Texts of one code lie between the two points; they are compared whole.
-        let lower = below(ranges);
-        let mut points = up_to(ranges);
+        let lower = self.halve(ranges, &wanted, &[false; WINDOW]);
+        let mut points = self.halve(ranges, &wanted, &[true; WINDOW]);
         for ((point, &lower), &row) in points.iter_mut().zip(&lower).zip(rows) {
             let (mut start, mut end) = (lower, *point);
             while start < end {
@@ -271,27 +262,26 @@ impl<C: OrderCode> Search<'_, C> {
         points
     }
 
-    /// The first position of each range whose code is not before the wanted one of the range, which `is_before` says of code,
-    /// wanted code and range.
+    /// The first position of each range whose code is above the wanted one, or at it where not `equal`.
     #[inline(always)]
-    fn halve(&self, ranges: &Ranges, wanted: &[C; WINDOW], is_before: impl Fn(C, C, usize) -> bool) -> [u32; WINDOW] {
+    fn halve(&self, ranges: &Ranges, wanted: &[C; WINDOW], equal: &[bool; WINDOW]) -> [u32; WINDOW] {
         // An empty range looks at some code and stays where it is.
         let last = self.codes.len() as u32 - 1;
         let mut at = ranges.map(|(start, _)| start.min(last));
         let mut len = ranges.map(|(start, end)| end - start);
+        let is_before = |code: C, i: usize| (code < wanted[i]) | ((code == wanted[i]) & equal[i]);
         let mut longest = len.iter().copied().max().unwrap_or(0);
         while longest > 1 {
             for i in 0..WINDOW {
                 let half = len[i] / 2;
-                let is_before = is_before(self.codes[(at[i] + half) as usize], wanted[i], i);
-                // No branch, since the outcome cannot be predicted.
-                at[i] += select_unpredictable(is_before, half, 0);
+                let is_before = is_before(self.codes[(at[i] + half) as usize], i);
+                at[i] += if is_before { half } else { 0 };
                 len[i] -= half;
             }
             longest -= longest / 2;
         }
         for i in 0..WINDOW {
-            at[i] += u32::from((len[i] > 0) & is_before(self.codes[at[i] as usize], wanted[i], i));
+            at[i] += u32::from((len[i] > 0) & is_before(self.codes[at[i] as usize], i));
             at[i] = at[i].max(ranges[i].0);
         }
         at
