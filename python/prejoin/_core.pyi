@@ -424,6 +424,75 @@ class PreparedBuild:
 
         """
 
+    def lookup_rows(
+        self, keys: Keys, columns: Sequence[str] | None = None, default: Any = None, *, keep: Keep = "all"
+    ) -> list[dict[str, Any]]:
+        """One row per key, in order, as a list of dicts of Python values.
+
+        Values are those of `lookup(..).to_pylist()`, made straight from the columns.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns, which the dicts have in this order; all by default.
+            default: What stands where the key is absent: {column: value}, or one value for all columns, by default
+                None.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A list of one dict per key; each is the caller's to change.
+
+        Raises:
+            PlanError: As for `lookup`, and where the build has a name twice.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+            >>> users.lookup_rows([2, 3], ["name"])
+            [{'name': 'bob'}, {'name': None}]
+
+        """
+
+    def lookup_numpy(
+        self,
+        keys: Keys,
+        columns: Sequence[str],
+        *,
+        default: float | Mapping[str, float] | None = None,
+        dtype: Any = None,
+        out: Any = None,
+        keep: Keep = "all",
+    ) -> Any:
+        """The numbers of some columns for each key, in order, as one matrix of numpy with a row per key.
+
+        The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by the call.
+
+        Args:
+            keys: As for `lookup`.
+            columns: Names of build columns that hold numbers or Booleans.
+            default: What stands where the key is absent or its value is null: {column: value}, or one value for all
+                columns. NaN by default; integers have none, so that they need a default where one is used.
+            dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of
+                `out`, else float32 where it holds every value of the columns' types, else float64. Only columns of
+                integers and Booleans become integers.
+            out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
+            keep: "first" or "last" row of a key, where some key has several.
+
+        Returns:
+            A numpy.ndarray of shape (number of keys, number of columns), or `out`.
+
+        Raises:
+            PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
+            ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
+            TypeError: For an `out` that is no array of numpy.
+
+        Example:
+            >>> import prejoin, pyarrow as pa
+            >>> shops = prejoin.prepare(pa.table({"id": [1, 2], "rank": [7, 8], "open": [True, False]}), on="id")
+            >>> shops.lookup_numpy([2, 9, 1], ["rank", "open"], default={"rank": -1}).tolist()
+            [[8.0, 0.0], [-1.0, nan], [7.0, 1.0]]
+
+        """
+
     def map(
         self,
         keys: Keys | None,
@@ -818,7 +887,8 @@ class StarJoin:
         """Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
 
         A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
-        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+        frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of
+        dicts gives a list of dicts.
 
         Args:
             probe: Any rows.
@@ -1685,7 +1755,7 @@ class HashJoin:
     def limit(self, limit: int | None) -> None: ...
     @property
     def mode(self) -> _Mode:
-        """"collect_left" for one build for all probe partitions, "partitioned" for one for each."""
+        """One build for all probe partitions, "collect_left", or one for each, "partitioned"."""
 
     @mode.setter
     def mode(self, mode: _Mode) -> None: ...
@@ -1703,13 +1773,15 @@ class HashJoin:
     def validate(self, validate: Validate | None) -> None: ...
 
 def prepare(
-    source: Rows,
+    source: Rows | str | os.PathLike[str],
     on: str | Sequence[str],
     *,
     schema: ArrowSchemaExportable | None = None,
+    columns: Sequence[str] | None = None,
     null_equal: bool | Sequence[bool] | None = None,
     keep: Keep = "all",
     order_by: str | None = None,
+    validate: Validate | None = None,
     pool: MemoryPool | None = None,
     config: Config | None = None,
 ) -> PreparedBuild:
@@ -1717,16 +1789,21 @@ def prepare(
 
     Args:
         source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
-            whatever else has the Arrow PyCapsule interface.
+            whatever else has the Arrow PyCapsule interface; a list or another iterable of dicts, one for each row,
+            whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file (str or
+            os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
         on: The names of the key columns, one or several.
         schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
-            it.
+            it, and dicts are read in its types.
+        columns: The columns that are kept beside the keys and `order_by`, in the order of the source; all by
+            default. Others are not read.
         null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
         order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
             dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
             is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
             is by this order.
         keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+        validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
         pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
         config: Choices about index and filters.
 
@@ -1734,7 +1811,10 @@ def prepare(
         The finished build.
 
     Raises:
-        PlanError: For unknown columns and unsupported types, before the source is asked for rows.
+        PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+            values of one name have no one type; and for keys that `validate` refuses.
+        ExecutionError: For a file that cannot be read as what it is.
+        OSError: For a file that is not there.
         ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
         TypeError: For an object that gives no rows.
         Exception: What the source raises, unchanged.
@@ -1744,6 +1824,8 @@ def prepare(
         >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
         >>> users.num_rows, users.num_keys, users.is_unique
         (3, 2, False)
+        >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
+        {'id': 2, 'name': None}
 
     """
 
@@ -1757,6 +1839,10 @@ def join(
     polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
     and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
     unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
+
+    A list of dicts, one for each row, gives a list of dicts: each is a copy of its row with the columns of the build.
+    Rows may have different names; a key that a row does not have is None. Rows that come from the build alone have None
+    for the other names. Only keys and what `where` tests is read. [] gives [], or rows of the build alone.
 
     build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
         PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.

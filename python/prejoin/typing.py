@@ -124,7 +124,7 @@ Select: TypeAlias = Sequence[str | Mapping[str, str]] | Mapping[str, str]
 """Output columns: names, or mappings {new name: name}, or both in a list."""
 
 # What tells one state of a table from another: text, a number, or a tuple of these.
-Version: TypeAlias = str | int | float | bool | None | tuple["Version", ...]
+Version: TypeAlias = str | int | float | bool | tuple["Version", ...] | None
 
 
 class ArrowSchemaExportable(Protocol):
@@ -209,7 +209,7 @@ Rows: TypeAlias = Union[
     Iterable[Any],
     "Source",
 ]
-"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames."""
+"""Anything that prejoin can read rows from. The items of an iterable are batches, tables or frames, or dicts."""
 
 Operand: TypeAlias = Any
 """An `Expr`, or a value that `prejoin.lit` accepts."""

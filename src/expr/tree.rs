@@ -239,6 +239,15 @@ impl Expr {
         }
     }
 
+    /// The columns that are named, some of them more than once.
+    #[cfg(feature = "python")]
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnRef> {
+        self.walk().filter_map(|expr| match expr {
+            Expr::Column(column) => Some(column),
+            _ => None,
+        })
+    }
+
     /// The first column that is named by position and may belong to `side`.
     pub(crate) fn position_on(&self, side: Side) -> Option<&ColumnRef> {
         match self {

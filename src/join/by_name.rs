@@ -230,7 +230,11 @@ fn columns_read(
 
 /// All pairs (key column of the build, probe column) that `on` asks for, each once; without it the build's key names on
 /// both sides. Every key column is in some pair.
-fn key_pairs(build: &PreparedBuild, on: Option<&[(String, String)]>, probe: &SchemaRef) -> Result<Vec<(usize, usize)>> {
+pub(crate) fn key_pairs(
+    build: &PreparedBuild,
+    on: Option<&[(String, String)]>,
+    probe: &SchemaRef,
+) -> Result<Vec<(usize, usize)>> {
     let schema = build.schema();
     let name = |key: usize| schema.field(key).name();
     let keys: BTreeSet<usize> = build.keys().iter().copied().collect();

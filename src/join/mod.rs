@@ -19,6 +19,8 @@ mod validate;
 
 pub use as_of::{AsOf, Tolerance};
 pub use by_name::JoinOptions;
+#[cfg(feature = "python")]
+pub(crate) use by_name::key_pairs;
 pub(crate) use by_name::plan_by_name;
 pub use chosen_column::{JoinKey, ProjectedColumn};
 pub(crate) use codec::{decode, encode};

@@ -153,6 +153,12 @@ impl JoinSpec {
         BuildSpec::try_new(self.build.clone(), self.build_keys(), self.null_equality.clone())
     }
 
+    /// The join of the same columns without an output, over a probe side whose columns have other types.
+    #[cfg(feature = "python")]
+    pub(crate) fn without_output(&self, probe: SchemaRef) -> Self {
+        Self { projection: Some(Vec::new()), names: None, coalesce: false, probe, ..self.clone() }
+    }
+
     fn build_keys(&self) -> Vec<usize> {
         self.on.iter().map(|&(build, _)| build).collect()
     }

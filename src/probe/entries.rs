@@ -1,6 +1,7 @@
 //! From one probe batch to its candidates: entries (probe row, build row) in probe order, cut at the batch size.
 
 use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 
 use super::as_of::AsOfSearch;
 use super::key_reader::{Codes, Keys};
@@ -29,7 +30,7 @@ impl Entries {
         self.build.clear();
     }
 
-    fn truncate(&mut self, len: usize) {
+    pub(super) fn truncate(&mut self, len: usize) {
         self.probe.truncate(len);
         self.build.truncate(len);
     }
@@ -139,6 +140,8 @@ pub(crate) enum KeySource {
     Codes(Codes),
     /// Several keys in each row, at least two, which must all be the same.
     Same(Box<Same>),
+    /// The source without the rows that are set, which no key of the build equals.
+    Except(Box<KeySource>, BooleanBuffer),
     /// The one build row of each key that an as-of search chooses, in place of its group.
     AsOf(Box<(KeySource, AsOfSearch)>),
 }
@@ -193,6 +196,10 @@ impl KeySource {
                         found.peek() == Some(&(&row, &group))
                     });
                 }
+            }
+            KeySource::Except(source, never) => {
+                source.look_up(build, start, len, hits)?;
+                hits.retain_from(from, |row, _| !never.value(row as usize));
             }
         }
         Ok(())

@@ -321,6 +321,26 @@ impl Lookup {
     /// One row per key, in order: the build row that `as_of` chooses among those of the key for the value of `values` beside
     /// it, or nulls where there is none; `defaults` as of [`rows_or`](Self::rows_or).
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{AsOf, BuildSpec, Cancel, Collector, Hits, Keys, Lookup, NullEquality, RunOptions};
+    ///
+    /// let quotes = record_batch!(("symbol", Utf8, ["A", "A"]), ("ts", Int64, [1, 5]), ("bid", Int32, [100, 105]))?;
+    /// let options = RunOptions::default();
+    /// let spec = BuildSpec::ordered(quotes.schema(), vec![0], vec![NullEquality::default()], 1)?;
+    /// let mut collector = Collector::new(spec, &options.pool, options.config, Cancel::default());
+    /// collector.push(quotes)?;
+    /// let build = collector.finish()?;
+    ///
+    /// let keys = Keys::read(&build, &record_batch!(("symbol", Utf8, ["A", "A"]))?)?;
+    /// let times = Arc::clone(record_batch!(("ts", Int64, [4, 0]))?.column(0));
+    /// let (lookup, mut hits) = (Lookup::try_new(build, &[2])?, Hits::default());
+    /// let rows = lookup.rows_as_of((&keys, &times), &AsOf::default(), &[], &mut hits, &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("bid", Int32, [Some(100), None]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As of [`rows_or`](Self::rows_or) and [`PreparedBuild::rows_as_of`].
     pub fn rows_as_of(
@@ -352,7 +372,7 @@ impl Lookup {
 
 impl Entries {
     /// Makes room for `more` entries, or says that the allocator has none.
-    fn try_reserve(&mut self, more: usize) -> Result<()> {
+    pub(super) fn try_reserve(&mut self, more: usize) -> Result<()> {
         let reserved = self.probe.try_reserve(more).and_then(|()| self.build.try_reserve(more));
         reserved.map_err(|error| {
             Error::ResourcesExhausted(format!(

@@ -14,6 +14,8 @@ pub(crate) mod pieces;
 mod plan;
 mod probe_loop;
 mod residual;
+#[cfg(feature = "python")]
+mod row_numbers;
 mod star;
 mod visited;
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow_array::{Array, RecordBatch};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 
 use super::check_input::check_input;
-use super::entries::{Entries, Input};
+use super::entries::{Entries, Input, KeySource};
 use super::metrics::{JoinMetrics, Timer, add};
 use super::pieces::{drain, one_batch};
 use super::plan::ProbePlan;
@@ -103,13 +104,16 @@ impl ProbeLoop {
                 visited.probe_nulls.store(true, Ordering::Relaxed);
             }
         }
-        self.feed(batch)
+        self.feed(batch, None)
     }
 
-    /// Takes a batch that is known to fit; no metrics count it.
-    pub(super) fn feed(&mut self, batch: RecordBatch) -> Result<()> {
+    /// Takes a batch that is known to fit, of which the rows set in `never` match nothing; no metrics count it.
+    pub(super) fn feed(&mut self, batch: RecordBatch, never: Option<BooleanBuffer>) -> Result<()> {
         if self.wants_input() {
-            let lookup = self.plan.key_source(&batch, &mut self.hits)?;
+            let mut lookup = self.plan.key_source(&batch, &mut self.hits)?;
+            if let Some(never) = never {
+                lookup = KeySource::Except(Box::new(lookup), never);
+            }
             self.input = Some(Input::new(batch, lookup, std::mem::take(&mut self.hits), self.cancel.clone()));
         }
         Ok(())
@@ -193,6 +197,15 @@ impl ProbeLoop {
         }
         std::mem::swap(&mut self.entries, entries);
         Ok(filled)
+    }
+
+    /// Appends the rows that a build-driven join type gives after [`finish`](Self::finish), until `rows` has `most`. For
+    /// joins that make their output elsewhere.
+    #[cfg(feature = "python")]
+    pub(super) fn closing_rows(&mut self, most: usize, rows: &mut Vec<u32>) -> Result<()> {
+        let Self { plan, rest, cancel, .. } = self;
+        let marked = plan.join_type == JoinType::BuildSemi;
+        rest.as_mut().map_or(Ok(()), |rest| rest.next_rows(marked, most, |_| true, rows, cancel))
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -22,6 +22,7 @@ use super::foreign_words::{Callee, refuse_unknown};
 use super::interchange::{BatchStream, Columns, PySchema, c_batch, reader, type_name};
 use super::kind::RowsKind;
 use super::map::join_defaults;
+use super::rows::{GivenRows, join_one};
 use super::signals::{detach_if_long, interruptible};
 use crate::cancel::Cancel;
 use crate::join::{AsOf, JoinOptions};
@@ -37,6 +38,10 @@ use crate::run::join_by_name::attach_by_name;
 /// polars.DataFrame gives a polars.DataFrame, a pandas.DataFrame a pandas.DataFrame with a new index; tables, batches
 /// and arrays of arro3 and nanoarrow give such objects. A reader, dataset, scanner, lazy frame, relation, iterator or
 /// unknown stream gives a pyarrow.RecordBatchReader that pulls lazily.
+///
+/// A list of dicts, one for each row, gives a list of dicts: each is a copy of its row with the columns of the build.
+/// Rows may have different names; a key that a row does not have is None. Rows that come from the build alone have None
+/// for the other names. Only keys and what `where` tests is read. [] gives [], or rows of the build alone.
 ///
 /// build: a PreparedBuild, rows that are prepared for this call (needs `on`), or several builds: a list of Leg or
 ///     PreparedBuild, or a mapping {name: leg}, as for `StarJoin`, which plans once for any number of calls.
@@ -158,6 +163,9 @@ pub(super) fn join_with<'py>(
         Err(_) => Bound::new(py, prepare_for(py, build, &mut options)?)?,
     };
     let prepared = prepared.get();
+    if let Some(rows) = GivenRows::of(probe)? {
+        return Ok(join_one(py, rows, &prepared.build, &options, default, &prepared.row_joins)?.into_any());
+    }
     match Form::of(probe)? {
         Form::Batch => {
             let batch = c_batch(probe)?;

@@ -1,17 +1,14 @@
-//! `PreparedBuild.get`, `lookup`, `map`, `contains`, `count_matches` and `probe_indices`.
+//! `PreparedBuild.get`, `lookup`, `lookup_rows`, `lookup_numpy`, `map`, `contains`, `count_matches` and `probe_indices`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::*;
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyList};
 
 use super::as_of::At;
 use super::classes::pool::PyMemoryPool;
@@ -19,11 +16,13 @@ use super::errors::{is_plan_error, plan};
 use super::interchange::PySchema;
 use super::kind::values_like;
 use super::map::defaults;
+use super::matrix::{Matrix, MatrixOptions};
 use super::recent::Recent;
+use super::rows::{self, RowDicts};
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
 use crate::cancel::Cancel;
-use crate::columns::{Positions, names};
+use crate::columns::Positions;
 use crate::error::Error;
 use crate::index::{Hits, NONE};
 use crate::join::JoinType;
@@ -31,11 +30,11 @@ use crate::prepare::{Keep, PreparedBuild};
 use crate::probe::{Keys, Lookup};
 
 /// What one build keeps between calls, so that a call for one key makes little more than its result.
-#[derive(Default)]
 pub(crate) struct LookupCache {
     /// Working memory of the caller that comes first.
     hits: Mutex<Hits>,
-    getter: PyOnceLock<Vec<Reader>>,
+    getter: PyOnceLock<RowDicts>,
+    dicts: Mutex<Recent<Arc<RowDicts>, 8>>,
     /// The choices of columns that were used lately.
     lookups: Mutex<Recent<Arc<Remembered>, 8>>,
 }
@@ -47,12 +46,11 @@ struct Remembered {
     schema: PySchema,
 }
 
-/// Reads one column's values as Python objects.
-struct Reader {
-    name: Py<PyString>,
-    column: usize,
-    /// The column in pyarrow, where its values are made there.
-    array: Option<Py<PyAny>>,
+impl Default for LookupCache {
+    fn default() -> Self {
+        let (hits, getter) = (Mutex::default(), PyOnceLock::new());
+        Self { hits, getter, dicts: Mutex::default(), lookups: Mutex::default() }
+    }
 }
 
 impl LookupCache {
@@ -61,6 +59,28 @@ impl LookupCache {
             Ok(mut hits) => f(&mut hits),
             Err(_) => f(&mut Hits::default()),
         }
+    }
+
+    /// The row of each of the keys that are given.
+    fn rows_of(&self, given: &Bound<'_, PyAny>, build: &PreparedBuild, keep: Keep) -> PyResult<Vec<u32>> {
+        let (keys, cancel) = (keys(build, given)?, interruptible());
+        let rows = || self.with_hits(|hits| build.raw_rows_of(&keys, keep, hits, &cancel));
+        Ok(detach_if_long(given.py(), keys.rows, rows)?)
+    }
+
+    fn dicts(
+        &self,
+        py: Python<'_>,
+        build: &Arc<PreparedBuild>,
+        columns: Option<Vec<String>>,
+    ) -> PyResult<Arc<RowDicts>> {
+        let all = || self.dicts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dicts) = all().find(|dicts| Ok::<_, Error>(dicts.columns == columns))? {
+            return Ok(Arc::clone(dicts));
+        }
+        let dicts = Arc::new(RowDicts::try_new(py, build, columns)?);
+        all().add(Arc::clone(&dicts));
+        Ok(dicts)
     }
 
     fn lookup(
@@ -98,19 +118,46 @@ pub(super) fn get<'py>(
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let py = key.py();
     check_choice(build, keep, at)?;
-    let readers = cache.getter.get_or_try_init(py, || readers(py, build))?;
+    let dicts = cache.getter.get_or_try_init(py, || RowDicts::try_new(py, build, None))?;
     let asked = asked(build, key, at, || possible_key(build, key))?;
     let Some((keys, values)) = asked else { return Ok(None) };
     let rows = cache.with_hits(|hits| match at.zip(values.as_ref()) {
         Some((at, values)) => build.raw_rows_as_of((&keys, values), &at.as_of, hits, &Cancel::default()),
         None => build.raw_rows_of(&keys, keep, hits, &Cancel::default()),
     })?;
-    let Some(&row) = rows.first().filter(|&&row| row != NONE) else { return Ok(None) };
-    let dict = PyDict::new(py);
-    for reader in readers {
-        dict.set_item(&reader.name, reader.read(py, build, row as usize)?)?;
-    }
-    Ok(Some(dict))
+    rows.first().filter(|&&row| row != NONE).map(|&row| dicts.one(py, row)).transpose()
+}
+
+/// One dict per key.
+pub(super) fn lookup_rows<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &Arc<PreparedBuild>,
+    cache: &LookupCache,
+    columns: Option<&Bound<'py, PyAny>>,
+    default: Option<&Bound<'py, PyAny>>,
+    keep: Keep,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = given.py();
+    build.check_keep(keep)?;
+    let dicts = cache.dicts(py, build, columns_of(columns)?)?;
+    let defaults = defaults(default, dicts.schema())?;
+    let rows = cache.rows_of(given, build, keep)?;
+    rows::lookup_rows(py, build, &dicts, &rows, &defaults)
+}
+
+/// The numbers of some columns as a matrix of numpy.
+pub(super) fn lookup_numpy<'py>(
+    given: &Bound<'py, PyAny>,
+    build: &PreparedBuild,
+    cache: &LookupCache,
+    columns: &Bound<'py, PyAny>,
+    keep: Keep,
+    options: &MatrixOptions<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    build.check_keep(keep)?;
+    let columns = columns_of(Some(columns))?.unwrap_or_default();
+    let matrix = Matrix::try_new(build, &columns, options)?;
+    matrix.fill(given.py(), &cache.rows_of(given, build, keep)?)
 }
 
 /// One row per key.
@@ -280,78 +327,4 @@ fn one_column(py: Python<'_>, array: ArrayRef) -> PyResult<Bound<'_, PyAny>> {
     };
     let batch = RecordBatch::try_new(schema.arrow().clone(), vec![array]).map_err(Error::from)?;
     schema.batch(py, &batch)
-}
-
-fn readers(py: Python<'_>, build: &Arc<PreparedBuild>) -> PyResult<Vec<Reader>> {
-    let schema = build.rows_schema().clone();
-    let positions = Positions::new(&schema, "build");
-    for field in schema.fields() {
-        positions.get(field.name()).map_err(|_| {
-            plan(format!("a dict has each name once, the columns of the build are {}; use lookup", names(&schema)))
-        })?;
-    }
-    let by_pyarrow: Vec<usize> = (0..schema.fields().len()).filter(|&i| !is_native(schema.field(i))).collect();
-    let rows = build.shared_rows(&by_pyarrow)?;
-    let rows = PySchema::new(py, rows.schema())?.batch(py, &rows)?;
-    let reader = |(column, field): (usize, &Arc<Field>)| {
-        let at = by_pyarrow.binary_search(&column).ok();
-        let array = at.map(|at| rows.call_method1(intern!(py, "column"), (at,))).transpose()?;
-        Ok(Reader { name: PyString::intern(py, field.name()).unbind(), column, array: array.map(Bound::unbind) })
-    };
-    schema.fields().iter().enumerate().map(reader).collect()
-}
-
-/// True for columns whose values are made here; pyarrow makes the others, by the rules of `as_py`.
-fn is_native(field: &Field) -> bool {
-    use DataType::*;
-    let native = match field.data_type() {
-        Float16 => false,
-        Null | Boolean | Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView | FixedSizeBinary(_) => true,
-        other => other.is_integer() || other.is_floating(),
-    };
-    native && field.extension_type_name().is_none()
-}
-
-impl Reader {
-    fn read<'py>(&self, py: Python<'py>, build: &PreparedBuild, row: usize) -> PyResult<Bound<'py, PyAny>> {
-        match &self.array {
-            Some(array) => array.bind(py).get_item(row)?.call_method0(intern!(py, "as_py")),
-            None => native(py, build.column(self.column)?, row),
-        }
-    }
-}
-
-/// One value of a column for which [`is_native`] holds.
-fn native<'py>(py: Python<'py>, column: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    use DataType::*;
-    if column.is_null(row) || *column.data_type() == Null {
-        return Ok(py.None().into_bound(py));
-    }
-    macro_rules! primitive {
-        ($t:ty) => {
-            column.as_primitive::<$t>().value(row).into_bound_py_any(py)
-        };
-    }
-    let bytes = |bytes: &[u8]| Ok(PyBytes::new(py, bytes).into_any());
-    match column.data_type() {
-        Boolean => column.as_boolean().value(row).into_bound_py_any(py),
-        Int8 => primitive!(Int8Type),
-        Int16 => primitive!(Int16Type),
-        Int32 => primitive!(Int32Type),
-        Int64 => primitive!(Int64Type),
-        UInt8 => primitive!(UInt8Type),
-        UInt16 => primitive!(UInt16Type),
-        UInt32 => primitive!(UInt32Type),
-        UInt64 => primitive!(UInt64Type),
-        Float32 => primitive!(Float32Type),
-        Float64 => primitive!(Float64Type),
-        Utf8 => column.as_string::<i32>().value(row).into_bound_py_any(py),
-        LargeUtf8 => column.as_string::<i64>().value(row).into_bound_py_any(py),
-        Utf8View => column.as_string_view().value(row).into_bound_py_any(py),
-        Binary => bytes(column.as_binary::<i32>().value(row)),
-        LargeBinary => bytes(column.as_binary::<i64>().value(row)),
-        BinaryView => bytes(column.as_binary_view().value(row)),
-        FixedSizeBinary(_) => bytes(column.as_fixed_size_binary().value(row)),
-        other => Err(Error::Internal(format!("values of type {other} are made by pyarrow")).into()),
-    }
 }

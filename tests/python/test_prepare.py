@@ -57,7 +57,7 @@ config: Any = prejoin.Config
         (lambda t: prepare(t, "k", null_equal=1), prejoin.PlanError, "null_equal is a bool"),
         (lambda t: prepare(t, "k", pool=5), TypeError, "MemoryPool"),
         (lambda t: prepare(t, "k", config={}), TypeError, "Config"),
-        (lambda _: prepare("t.csv", "k"), TypeError, "str was given"),
+        (lambda _: prepare(b"t.csv", "k"), TypeError, "bytes was given"),
         (lambda _: prepare(None, "k"), TypeError, "NoneType was given"),
         (lambda _: prepare(iter([]), "k"), prejoin.PlanError, "pass schema="),
         (lambda _: memory_pool("1"), TypeError, "limit is a whole number"),

@@ -43,6 +43,15 @@ def test_examples_of_star_joins(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == shown
 
 
+def test_examples_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One after the other; the last one prints why the file is refused."""
+    monkeypatch.chdir(tmp_path)
+    blocks = python_in("docs/rows.md")
+    assert len(blocks) == 4
+    exec(compile("\n".join(blocks), "docs/rows.md", "exec"), {"__name__": "rows"})
+    assert "7" in capsys.readouterr().out
+
+
 def test_examples_of_as_of_joins() -> None:
     """One after the other; each asserts what it gives."""
     blocks = python_in("docs/asof.md")

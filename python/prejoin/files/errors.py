@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from prejoin._core import ExecutionError
 
-class FileError(Exception):
+
+class FileError(ExecutionError):
     """A file that cannot be read or written; the text is one line that names it."""
 
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::SchemaRef;
 
 use super::output::Rows;
@@ -58,6 +59,7 @@ impl StarPlan {
             whole: false,
             cancel,
             left: if self.wants_probe() { self.limit.unwrap_or(usize::MAX) } else { 0 },
+            never: Vec::new(),
             plan: Arc::clone(self),
         })
     }
@@ -86,12 +88,65 @@ impl StarPlan {
         probe.drain()
     }
 
-    /// [`run_once`](Self::run_once) of a batch of the columns that are read alone.
-    #[cfg(feature = "python")]
-    pub(crate) fn run_once_read(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
+    /// [`run_once`](Self::run_once) of a batch that has the columns that are read alone, [`columns`](Self::columns) of the probe
+    /// side.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let joined = plan.run_once_read(events.project(plan.columns())?, Cancel::default())?;
+    /// assert_eq!(joined, record_batch!(("name", Utf8, ["bob"]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`run_once`](Self::run_once).
+    pub fn run_once_read(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
         let mut probe = self.open_whole(cancel)?;
         probe.push_read(batch)?;
         probe.drain()
+    }
+
+    /// The row numbers of the output of `batch`, of the columns that are read alone, as the whole probe side: how many rows
+    /// there are, and for each side that the output is gathered from its row numbers, [`NONE`] where it has no row. `never`
+    /// has for each leg the rows whose keys equal none of its build.
+    #[cfg(feature = "python")]
+    pub(crate) fn row_numbers(
+        self: &Arc<Self>,
+        batch: RecordBatch,
+        never: Vec<Option<BooleanBuffer>>,
+        cancel: Cancel,
+    ) -> Result<(usize, Vec<Option<Vec<u32>>>)> {
+        let mut probe = StarProbe { never, ..self.open(usize::MAX, cancel)? };
+        probe.push_read(batch)?;
+        if probe.batch.is_some() {
+            probe.fill()?;
+        }
+        let Pending { sides, end, .. } = probe.pending;
+        let rows = end.min(probe.left);
+        let mut chosen = Vec::with_capacity(sides.len());
+        for (side, numbers) in sides.into_iter().enumerate() {
+            let Some(numbers) = numbers.filter(|_| self.given[side]) else {
+                chosen.push(None);
+                continue;
+            };
+            let mut numbers = Arc::unwrap_or_clone(numbers);
+            numbers.truncate(rows);
+            if let Some(leg) = side.checked_sub(1).map(|leg| &self.legs[leg].plan).filter(|leg| leg.join_type.pairs()) {
+                leg.build.check_rows(&numbers)?;
+            }
+            chosen.push(Some(numbers));
+        }
+        Ok((rows, chosen))
     }
 
     fn open_whole(self: &Arc<Self>, cancel: Cancel) -> Result<StarProbe> {
@@ -133,6 +188,8 @@ pub struct StarProbe {
     cancel: Cancel,
     /// Rows that the limit still allows.
     left: usize,
+    /// For each leg the probe rows whose keys equal none of its build; `None`, or nothing at all, where none are known.
+    never: Vec<Option<BooleanBuffer>>,
 }
 
 impl StarProbe {
@@ -179,13 +236,29 @@ impl StarProbe {
         self.left > 0
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on, each leg counted.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next [`next_output`](Self::next_output) works on, each leg counted: a caller that moves
+    /// long work to another thread decides by it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// probe.push(users)?;
+    /// assert_eq!(probe.pending_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         self.batch.as_ref().map_or(0, |batch| batch.num_rows().saturating_mul(self.levels.len()))
     }
 
-    /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
+    /// Takes one probe batch; [`next_output`](Self::next_output) must have returned `None` before.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -217,9 +290,29 @@ impl StarProbe {
         self.push_checked(read)
     }
 
-    /// [`push`](Self::push) of a batch of the columns that are read alone.
-    #[cfg(feature = "python")]
-    pub(crate) fn push_read(&mut self, batch: RecordBatch) -> Result<()> {
+    /// [`push`](Self::push) of a batch that has the columns that are read alone, [`StarPlan::columns`] of the probe side.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// probe.push_read(events.project(plan.columns())?)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`push`](Self::push).
+    pub fn push_read(&mut self, batch: RecordBatch) -> Result<()> {
         check_input(&batch, &self.plan.read_schema)?;
         self.push_checked(batch)
     }
@@ -347,7 +440,15 @@ impl StarProbe {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let input = RecordBatch::try_new_with_options(Arc::clone(&leg.plan.probe_schema), columns, &options)?;
         self.plan.rows.add_in(at, rows);
-        self.levels[at].probe.feed(input)
+        let never = match (self.never.get(at), sides) {
+            (Some(Some(never)), None) => Some(never.clone()),
+            (Some(Some(never)), Some(sides)) => {
+                let Some(rows) = &sides[0] else { return internal_err!("the probe rows of a leg's keys are missing") };
+                Some(BooleanBuffer::collect_bool(rows.len(), |i| never.value(rows[i] as usize)))
+            }
+            _ => None,
+        };
+        self.levels[at].probe.feed(input, never)
     }
 
     /// The row numbers behind the entries of leg `at`.

@@ -598,7 +598,7 @@ impl PyHashJoin {
         })
     }
 
-    /// "collect_left" for one build for all probe partitions, "partitioned" for one for each.
+    /// One build for all probe partitions, "collect_left", or one for each, "partitioned".
     #[getter]
     fn mode(&self) -> &'static str {
         match self.current.get().spec.mode {

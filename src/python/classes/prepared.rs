@@ -1,5 +1,6 @@
 //! `prejoin.PreparedBuild` and `prejoin.prepare`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -9,25 +10,28 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::config::PyConfig;
 use super::pool::PyMemoryPool;
 use super::{saved, source};
-use crate::columns::Bounds;
+use crate::columns::{Bounds, Positions};
 use crate::error::Error;
 use crate::memory::{Pool, Reservation};
 use crate::prepare::PrepareOptions;
 use crate::prepare::{BuildSpec, Collector, Keep, Membership, PreparedBuild, Snapshot};
-use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities};
+use crate::python::arguments::{count, join_type, keep_of, key_names, null_equalities, validate_of};
 use crate::python::as_of::At;
 use crate::python::attached::JoinCache;
 use crate::python::errors::{guarded, type_error};
 use crate::python::foreign_words::{Callee, refuse_unknown};
-use crate::python::interchange::{PySchema, Source, schema_of};
+use crate::python::interchange::{Columns, PySchema, Source, schema_of};
 use crate::python::lookup;
 use crate::python::lookup::LookupCache;
+use crate::python::matrix::MatrixOptions;
+use crate::python::rows::PlanCache;
 use crate::python::signals::{detach_if_long, interruptible};
+use crate::python::values::keys::columns_of;
 
 /// The build side of a hash join, prepared once: rows, index and memory charge.
 ///
@@ -45,6 +49,8 @@ pub(crate) struct PyPreparedBuild {
     pub(crate) build: Arc<PreparedBuild>,
     /// Joins attached to this build by `prejoin.join`.
     pub(crate) joins: JoinCache,
+    /// Joins of rows that are dicts.
+    pub(crate) row_joins: PlanCache,
     lookups: LookupCache,
     /// Which snapshot of a table this handle stands for, where somebody said so after the build was made.
     snapshot: OnceLock<Snapshot>,
@@ -52,7 +58,8 @@ pub(crate) struct PyPreparedBuild {
 
 impl PyPreparedBuild {
     pub(crate) fn new(build: Arc<PreparedBuild>) -> Self {
-        Self { build, joins: JoinCache::default(), lookups: LookupCache::default(), snapshot: OnceLock::new() }
+        let (joins, row_joins, lookups) = (JoinCache::default(), PlanCache::default(), LookupCache::default());
+        Self { build, joins, row_joins, lookups, snapshot: OnceLock::new() }
     }
 
     fn snapshot(&self) -> Option<&Snapshot> {
@@ -401,6 +408,82 @@ impl PyPreparedBuild {
         })
     }
 
+    /// One row per key, in order, as a list of dicts of Python values.
+    ///
+    /// Values are those of `lookup(..).to_pylist()`, made straight from the columns.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     columns: Names of build columns, which the dicts have in this order; all by default.
+    ///     default: What stands where the key is absent: {column: value}, or one value for all columns, by default
+    ///         None.
+    ///     keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Returns:
+    ///     A list of one dict per key; each is the caller's to change.
+    ///
+    /// Raises:
+    ///     PlanError: As for `lookup`, and where the build has a name twice.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+    ///     >>> users.lookup_rows([2, 3], ["name"])
+    ///     [{'name': 'bob'}, {'name': None}]
+    #[pyo3(signature = (keys, columns=None, default=None, *, keep="all"))]
+    fn lookup_rows<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: Option<&Bound<'py, PyAny>>,
+        default: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyList>> {
+        guarded(|| lookup::lookup_rows(keys, &self.build, &self.lookups, columns, default, keep_of(keep)?))
+    }
+
+    /// The numbers of some columns for each key, in order, as one matrix of numpy with a row per key.
+    ///
+    /// The values are copied straight into the matrix, in C order. Booleans are 0 and 1. numpy is imported by the call.
+    ///
+    /// Args:
+    ///     keys: As for `lookup`.
+    ///     columns: Names of build columns that hold numbers or Booleans.
+    ///     default: What stands where the key is absent or its value is null: {column: value}, or one value for all
+    ///         columns. NaN by default; integers have none, so that they need a default where one is used.
+    ///     dtype: "float32", "float64", "int32" or "int64", or what numpy.dtype takes for them. By default that of
+    ///         `out`, else float32 where it holds every value of the columns' types, else float64. Only columns of
+    ///         integers and Booleans become integers.
+    ///     out: The matrix to fill: of as many rows and columns, writable, contiguous in C order.
+    ///     keep: "first" or "last" row of a key, where some key has several.
+    ///
+    /// Returns:
+    ///     A numpy.ndarray of shape (number of keys, number of columns), or `out`.
+    ///
+    /// Raises:
+    ///     PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
+    ///     ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
+    ///     TypeError: For an `out` that is no array of numpy.
+    ///
+    /// Example:
+    ///     >>> import prejoin, pyarrow as pa
+    ///     >>> shops = prejoin.prepare(pa.table({"id": [1, 2], "rank": [7, 8], "open": [True, False]}), on="id")
+    ///     >>> shops.lookup_numpy([2, 9, 1], ["rank", "open"], default={"rank": -1}).tolist()
+    ///     [[8.0, 0.0], [-1.0, nan], [7.0, 1.0]]
+    #[pyo3(signature = (keys, columns, *, default=None, dtype=None, out=None, keep="all"))]
+    #[allow(clippy::too_many_arguments)] // the signature of the Python function
+    fn lookup_numpy<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        columns: &Bound<'py, PyAny>,
+        default: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        out: Option<&Bound<'py, PyAny>>,
+        keep: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = MatrixOptions { default, dtype, out };
+        guarded(|| lookup::lookup_numpy(keys, &self.build, &self.lookups, columns, keep_of(keep)?, &options))
+    }
+
     /// The value of one column for each key, in the order of the keys.
     ///
     /// Args:
@@ -596,16 +679,21 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///
 /// Args:
 ///     source: Any rows: a table, frame, batch, list or iterator of batches, reader, dataset, file scan, and
-///         whatever else has the Arrow PyCapsule interface.
+///         whatever else has the Arrow PyCapsule interface; a list or another iterable of dicts, one for each row,
+///         whose types pyarrow finds in all of their values; or the path of a Parquet, Arrow IPC or CSV file (str or
+///         os.PathLike, also a pattern such as "planes-*.parquet"), read as the command line reads it.
 ///     on: The names of the key columns, one or several.
 ///     schema: Names and types of the columns. An iterator that may be empty needs it; others are checked against
-///         it.
+///         it, and dicts are read in its types.
+///     columns: The columns that are kept beside the keys and `order_by`, in the order of the source; all by
+///         default. Others are not read.
 ///     null_equal: Whether null matches null; one bool, or one for each key. By default null matches nothing.
 ///     order_by: A column by which the rows of each key are ordered, for `join_asof`: integers, floats, decimals,
 ///         dates, times, timestamps, durations, text or bytes. Equal values stay in build order; rows whose value
 ///         is null or NaN come first, and no search finds them. `on` may be [] then. `keep`, also that of lookups,
 ///         is by this order.
 ///     keep: "all" rows of a key, or only its "first" or "last"; the others are dropped before rows are counted.
+///     validate: "m:1" or "1:1" refuses rows that repeat a key, after `keep`; "m:m" and "1:m" refuse nothing.
 ///     pool: Pays for the build for as long as it lives. By default one unlimited pool per process.
 ///     config: Choices about index and filters.
 ///
@@ -613,7 +701,10 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///     The finished build.
 ///
 /// Raises:
-///     PlanError: For unknown columns and unsupported types, before the source is asked for rows.
+///     PlanError: For unknown columns and unsupported types, before the source is asked for rows; for dicts whose
+///         values of one name have no one type; and for keys that `validate` refuses.
+///     ExecutionError: For a file that cannot be read as what it is.
+///     OSError: For a file that is not there.
 ///     ResourcesExhausted: If the pool refuses. After an error the pool is as it was before.
 ///     TypeError: For an object that gives no rows.
 ///     Exception: What the source raises, unchanged.
@@ -623,19 +714,24 @@ fn scalar<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>>
 ///     >>> users = prejoin.prepare(pa.table({"id": [1, 2, 2], "name": ["ada", "bob", "bea"]}), on="id")
 ///     >>> users.num_rows, users.num_keys, users.is_unique
 ///     (3, 2, False)
+///     >>> prejoin.prepare([{"id": 1, "name": "ada"}, {"id": 2}], on="id", validate="m:1").get(2)
+///     {'id': 2, 'name': None}
 #[pyfunction]
-#[pyo3(signature = (source, on=None, *, schema=None, null_equal=None, keep="all", order_by=None, pool=None, config=None,
-                    **unknown),
-       text_signature = "(source, on, *, schema=None, null_equal=None, keep='all', order_by=None, pool=None, config=None)")]
+#[pyo3(signature = (source, on=None, *, schema=None, columns=None, null_equal=None, keep="all", order_by=None,
+                    validate=None, pool=None, config=None, **unknown),
+       text_signature = "(source, on, *, schema=None, columns=None, null_equal=None, keep='all', order_by=None, \
+                         validate=None, pool=None, config=None)")]
 #[allow(clippy::too_many_arguments)] // the signature of the Python function
 pub(crate) fn prepare(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     on: Option<&Bound<'_, PyAny>>,
     schema: Option<&Bound<'_, PyAny>>,
+    columns: Option<&Bound<'_, PyAny>>,
     null_equal: Option<&Bound<'_, PyAny>>,
     keep: &str,
     order_by: Option<&str>,
+    validate: Option<&str>,
     pool: Option<&Bound<'_, PyMemoryPool>>,
     config: Option<&Bound<'_, PyConfig>>,
     unknown: Option<&Bound<'_, PyDict>>,
@@ -647,17 +743,48 @@ pub(crate) fn prepare(
         };
         let names = key_names(on)?;
         let null_equality = null_equalities(null_equal, names.len())?;
-        let keep = keep_of(keep)?;
-        let source = source::open(source, schema.map(schema_of).transpose()?)?;
-        let schema = source.schema().clone();
+        let (keep, validate, columns) = (keep_of(keep)?, validate_of(validate)?, columns_of(columns)?);
+        let schema = schema.map(schema_of).transpose()?;
+        // The columns that are kept whatever was chosen.
+        let needed: Vec<String> = names.iter().cloned().chain(order_by.map(str::to_owned)).collect();
+        let mut source = match is_path(source)? {
+            true => source::open(&rows_of_file(source, &needed, columns.as_deref())?, schema)?,
+            false => source::open(source, schema)?,
+        };
+        let mut kept = source.schema().clone();
+        if let Some(columns) = &columns {
+            let positions = Positions::new(source.schema(), "build");
+            let wanted = needed.iter().chain(columns).map(|name| positions.get(name));
+            let wanted: BTreeSet<usize> = wanted.collect::<Result<_, _>>()?;
+            let chosen = Columns::try_new(source.schema(), wanted.into_iter().collect())?;
+            kept = chosen.schema().clone();
+            source.select(Arc::new(chosen));
+        }
         let spec = match order_by {
-            Some(order) => BuildSpec::ordered_by_name(schema, &names, null_equality, order)?,
-            None => BuildSpec::by_name_each(schema, &names, null_equality)?,
+            Some(order) => BuildSpec::ordered_by_name(kept, &names, null_equality, order)?,
+            None => BuildSpec::by_name_each(kept, &names, null_equality)?,
         };
         let pool = PyMemoryPool::resolve(pool);
         let collector = Collector::new(spec, &pool, config_of(config), interruptible()).with_keep(keep);
-        Ok(PyPreparedBuild::new(collect(py, collector, source, &pool)?))
+        let build = collect(py, collector, source, &pool)?;
+        validate.check_build(&build)?;
+        Ok(PyPreparedBuild::new(build))
     })
+}
+
+/// True for the name of a file.
+fn is_path(source: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(source.is_instance_of::<PyString>() || source.hasattr(intern!(source.py(), "__fspath__"))?)
+}
+
+/// The rows of a file, in an object that gives them.
+fn rows_of_file<'py>(
+    path: &Bound<'py, PyAny>,
+    keys: &[String],
+    columns: Option<&[String]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let reader = path.py().import(intern!(path.py(), "prejoin.files.source"))?;
+    reader.call_method1(intern!(path.py(), "open_rows"), (path, keys, columns))
 }
 
 /// Feeds `collector`. Pulling stays attached to Python, which is where most sources live; the work is done detached.

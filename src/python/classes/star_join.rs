@@ -24,6 +24,7 @@ use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::{BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, type_name};
 use crate::python::kind::RowsKind;
 use crate::python::recent::Recent;
+use crate::python::rows::{GivenRows, PlanCache, join_star};
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::BatchStream;
 
@@ -64,6 +65,8 @@ pub(crate) struct PyStarJoin {
     star: StarJoin,
     /// The plans over the probe schemas that were joined lately.
     planned: Mutex<Recent<Arc<Planned>, 8>>,
+    /// Likewise those over rows that are dicts.
+    row_joins: PlanCache,
     rows: Arc<StarRows>,
 }
 
@@ -100,14 +103,23 @@ impl PyStarJoin {
             }
             let rows = StarRows::new(&star);
             let legs = named.into_iter().map(|(_, leg)| leg.unbind()).collect();
-            Ok(Self { legs, select, batch_size, star, planned: Mutex::default(), rows })
+            Ok(Self {
+                legs,
+                select,
+                batch_size,
+                star,
+                planned: Mutex::default(),
+                row_joins: PlanCache::default(),
+                rows,
+            })
         })
     }
 
     /// Joins `probe`: a batch with a batch as result, a table with a table, a stream with a stream, as `join` does.
     ///
     /// A batch gives one pyarrow.RecordBatch whatever its size; a table or a list of batches gives a pyarrow.Table; a
-    /// frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily.
+    /// frame gives a frame of the same library; a stream gives a pyarrow.RecordBatchReader that pulls lazily; a list of
+    /// dicts gives a list of dicts.
     ///
     /// Args:
     ///     probe: Any rows.
@@ -228,6 +240,10 @@ impl PyStarJoin {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = probe.py();
         let kind = RowsKind::of(probe, dtype_backend)?;
+        if let Some(rows) = GivenRows::of(probe)? {
+            let chosen = self.select.is_some();
+            return Ok(join_star(py, &rows, &self.star, chosen, &self.rows, &self.row_joins)?.into_any());
+        }
         match Form::of(probe)? {
             Form::Batch => {
                 let batch = c_batch(probe)?;

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_schema::ffi::FFI_ArrowSchema;
+use pyo3::exceptions::{PyException, PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -138,6 +139,15 @@ pub(super) fn recent_schema_of(schema: &Bound<'_, PyAny>) -> PyResult<SchemaRef>
 /// `module.Class` of an object, for error texts.
 pub(crate) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().fully_qualified_name().map_or_else(|_| "an object".to_owned(), |name| name.to_string())
+}
+
+/// True where pyarrow says that the values do not suit; anything else, such as Ctrl-C, passes.
+pub(crate) fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py)
+        && (error.is_instance_of::<PyValueError>(py)
+            || error.is_instance_of::<PyTypeError>(py)
+            || error.is_instance_of::<PyOverflowError>(py)
+            || error.is_instance_of::<PyNotImplementedError>(py))
 }
 
 /// `schema` where it is one that was asked for with these columns, else an error.

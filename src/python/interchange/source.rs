@@ -14,6 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::batch::{CBatch, extents};
 use super::capsule::take_stream;
+use super::dicts::table_of_dicts;
 use super::import::Columns;
 use super::pyarrow::{PySchema, declared, pyarrow, schema_of, type_name};
 use super::schema::check_same_columns;
@@ -101,7 +102,8 @@ impl Scan {
 
 impl Source {
     /// Opens `object`. `schema` is needed for an iterator that may be empty; if the source shows one, names
-    /// and types must be the same. Only a plain iterator without `schema` is asked for a batch.
+    /// and types must be the same. Only a plain iterator without `schema` is asked for a batch; of one that gives rows as
+    /// dicts all rows are read, since any of them may show what a type is.
     pub(crate) fn open(object: &Bound<'_, PyAny>, schema: Option<SchemaRef>) -> PyResult<Self> {
         let py = object.py();
         let names = pyarrow(py)?;
@@ -154,7 +156,7 @@ impl Source {
             || !object.hasattr(intern!(py, "__iter__"))?
         {
             return Err(type_error(format!(
-                "a source is a table, a reader, an iterable of batches, or has __arrow_c_stream__ or \
+                "a source is a table, a reader, an iterable of batches or of dicts, or has __arrow_c_stream__ or \
                  __arrow_c_array__; {} was given",
                 type_name(object)
             )));
@@ -216,6 +218,10 @@ impl Source {
                         type_name(iterable)
                     )));
                 };
+                if first.is_instance_of::<PyDict>() {
+                    let rows = dicts(&first, &iterator, usize::MAX)?;
+                    return Self::open(&table_of_dicts(&rows, None)?, None);
+                }
                 let first = Self::open_element(&first, 0)?;
                 let schema = first.schema.clone();
                 current = Some(Box::new(first));
@@ -370,7 +376,13 @@ impl Source {
                 self.pull = Pull::Python { iterator: iterator.unbind(), current: None };
                 return Ok(Some(Imported { batch, extents: None }));
             }
-            current = Some(Box::new(Self::open_element(&element, self.given)?));
+            current = Some(Box::new(match element.is_instance_of::<PyDict>() {
+                true => {
+                    let rows = dicts(&element, &iterator, DICTS)?;
+                    Self::open(&table_of_dicts(&rows, Some(&self.schema))?, None)?
+                }
+                false => Self::open_element(&element, self.given)?,
+            }));
         }
     }
 }
@@ -382,6 +394,24 @@ impl Drop for Source {
             Python::try_attach(|_| self.pull = Pull::Done);
         }
     }
+}
+
+/// Rows that are dicts and become one batch, where the schema is known before.
+const DICTS: usize = 8192;
+
+/// `first` and the elements that follow it, at most `most`; all of them dicts.
+fn dicts<'py>(first: &Bound<'py, PyAny>, iterator: &Bound<'py, PyAny>, most: usize) -> PyResult<Bound<'py, PyList>> {
+    let rows = PyList::new(first.py(), [first])?;
+    while rows.len() < most
+        && let Some(row) = next_element(iterator)?
+    {
+        if !row.is_instance_of::<PyDict>() {
+            let found = type_name(&row);
+            return Err(type_error(format!("rows are dicts, as the first one is; {found} was found among them")));
+        }
+        rows.append(row)?;
+    }
+    Ok(rows)
 }
 
 /// Python's `next`.

@@ -7,7 +7,7 @@ use arrow_array::types::*;
 use arrow_array::{ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeBinaryArray, OffsetSizeTrait, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::{DataType, Field, Schema};
-use pyo3::exceptions::{PyException, PyOverflowError, PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString};
@@ -19,7 +19,7 @@ use super::temporal::temporal;
 use crate::columns::Coerced;
 use crate::error::Error;
 use crate::python::errors::plan;
-use crate::python::interchange::{PySchema, is_a, type_name};
+use crate::python::interchange::{PySchema, is_a, is_refusal, type_name};
 
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
@@ -165,15 +165,6 @@ pub(crate) fn by_pyarrow(values: &[Bound<'_, PyAny>], data_type: &DataType, name
 pub(crate) fn refused(value: &Bound<'_, PyAny>, data_type: &DataType, name: &str) -> PyErr {
     let given = value.repr().map_or_else(|_| type_name(value), |repr| repr.to_string());
     plan(format!("key {name:?} has type {data_type}; {given} is not a key of this type"))
-}
-
-/// True where pyarrow says that the values do not suit; anything else, such as Ctrl-C, passes.
-pub(crate) fn is_refusal(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<PyException>(py)
-        && (error.is_instance_of::<PyValueError>(py)
-            || error.is_instance_of::<PyTypeError>(py)
-            || error.is_instance_of::<PyOverflowError>(py)
-            || error.is_instance_of::<pyo3::exceptions::PyNotImplementedError>(py))
 }
 
 impl<T> Cell<T> {

@@ -9,13 +9,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyMapping, PySlice, PyString, PyTuple};
 
-use super::columns::{Column, column, is_refusal};
+use super::columns::{Column, column};
 use crate::columns::{concat, key_type};
 use crate::error::{Error, plan_err};
 use crate::prepare::PreparedBuild;
 use crate::probe::Keys;
 use crate::python::errors::{plan, type_error};
-use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, type_name};
+use crate::python::interchange::{PySchema, Source, batch_from_python, is_a, is_refusal, type_name};
 use crate::python::signals::{detach_if_long, interruptible};
 
 impl Column {

@@ -1,10 +1,12 @@
 //! Python values as Arrow arrays and constants.
 
-mod columns;
+pub(crate) mod columns;
 mod decimals;
 pub(crate) mod default;
 pub(crate) mod keys;
 pub(crate) mod literal;
 mod nested;
+pub(crate) mod objects;
+mod objects_by_call;
 pub(crate) mod order;
 mod temporal;
