@@ -94,7 +94,10 @@ impl PreparedBuild {
     pub(crate) fn raw_rows_of(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<Vec<u32>> {
         self.check_keep(keep)?;
         let mut rows = vec![NONE; keys.rows];
-        self.for_each_hit(keys, hits, cancel, |row, group| rows[row] = keep.row(self.groups(), group))?;
+        self.for_each_stage(keys, hits, cancel, |hits| {
+            keep.to_rows(self.groups(), &mut hits.groups);
+            hits.rows.iter().zip(&hits.groups).for_each(|(&at, &row)| rows[at as usize] = row);
+        })?;
         self.check_rows(&rows)?;
         Ok(rows)
     }
@@ -182,16 +185,28 @@ impl PreparedBuild {
 
     /// Calls `f` with each key that is found, ascending, and its group.
     fn for_each_hit(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel, mut f: impl FnMut(usize, u32)) -> Result<()> {
+        self.for_each_stage(keys, hits, cancel, |hits| {
+            hits.rows.iter().zip(&hits.groups).for_each(|(&row, &group)| f(row as usize, group));
+        })
+    }
+
+    /// Calls `f` with the keys that are found among every [`STAGE`] keys, ascending, and their groups.
+    fn for_each_stage(
+        &self,
+        keys: &Keys,
+        hits: &mut Hits,
+        cancel: &Cancel,
+        mut f: impl FnMut(&mut Hits),
+    ) -> Result<()> {
         self.guarded(|| {
             for start in (0..keys.rows).step_by(STAGE) {
                 cancel.check()?;
                 hits.clear();
                 self.index().probe(&keys.columns, start, STAGE.min(keys.rows - start), hits)?;
-                for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
-                    if keys.missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
-                        f(row as usize, group);
-                    }
+                if let Some(missing) = &keys.missing {
+                    hits.retain(|row| !missing.value(row as usize));
                 }
+                f(hits);
             }
             Ok(())
         })
