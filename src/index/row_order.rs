@@ -192,7 +192,7 @@ impl Rows<'_> {
             let (start, end) = groups.positions(group);
             let absent = (start..end).take_while(|&position| self.is_absent(groups.row_at(position))).count();
             starts.push(start + absent as u32);
-            if group as usize % PIECE == 0 {
+            if (group as usize).is_multiple_of(PIECE) {
                 context.cancel.check()?;
             }
         }
@@ -261,7 +261,7 @@ fn sort<T: Copy>(
         for pair in values.chunks(2 * width) {
             let (mut a, mut b) = pair.split_at(width.min(pair.len()));
             while let ([first, ..], [second, ..]) = (a, b) {
-                if spare.len() % PIECE == 0 {
+                if spare.len().is_multiple_of(PIECE) {
                     cancel.check()?;
                 }
                 let side = if compare(first, second).is_lt() { &mut a } else { &mut b };

@@ -311,7 +311,7 @@ def test_values_that_no_key_can_be(users: prejoin.PreparedBuild) -> None:
 
 
 def test_as_of_joins_of_rows() -> None:
-    """What is searched for has the type of its values; a value that the order's type does not hold is before or after."""
+    """What is searched for has the type of its values; what the order cannot hold is before or after all of it."""
     quotes = prejoin.prepare(
         pa.table({"s": ["a", "a", "b"], "ts": pa.array([10, 20, 15], pa.int8()), "price": [1.0, 2.0, 3.0]}),
         "s",

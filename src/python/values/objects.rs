@@ -329,7 +329,7 @@ fn lists<'py>(py: Python<'py>, items: &Objects, array: &ArrayRef, rows: Rows<'_>
         DataType::LargeListView(_) => views!(array.as_list_view::<i64>()),
         DataType::FixedSizeList(_, _) => {
             of!(array.as_fixed_size_list(), |list: &arrow_array::FixedSizeListArray, row: usize| {
-                (list.value_offset_at(row) as usize, list.value_length() as usize)
+                (list.value_offset_at(row), list.value_length() as usize)
             })
         }
         _ => Err(unexpected(array)),
