@@ -92,6 +92,7 @@ mod file;
 mod index;
 mod join;
 mod memory;
+mod panics;
 mod prepare;
 mod probe;
 #[cfg(feature = "python")]
@@ -108,6 +109,7 @@ pub use join::{
     ProjectedColumn, Properties, StarJoin, Statistics, Tolerance, Validate,
 };
 pub use memory::{MemoryPool, Pool, RangeCounter, Reservation};
+pub use panics::silence_caught_panics;
 pub use prepare::{
     BuildMemory, BuildSpec, Collector, Keep, Membership, NullEquality, PrepareOptions, PreparedBuild, Snapshot,
     admission,

@@ -14,7 +14,7 @@ from pathlib import Path
 # From left to right. Names in one set stand beside each other and do not use each other.
 LINE = [
     {"error"},
-    {"cancel", "memory"},
+    {"cancel", "memory", "panics"},
     {"columns"},
     {"index"},
     {"prepare"},

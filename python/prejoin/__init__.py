@@ -29,8 +29,11 @@ from prejoin._core import (
     prepare,
     sql,
 )
+from prejoin.cache import UNCHANGED, BuildCache
 
 __all__ = [
+    "UNCHANGED",
+    "BuildCache",
     "Config",
     "DynamicFilter",
     "ExecutionError",

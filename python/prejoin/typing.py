@@ -24,6 +24,7 @@ __all__ = [
     "ArrowStreamExportable",
     "ArrowTable",
     "AsofOptions",
+    "CacheStats",
     "DtypeBackend",
     "Estimate",
     "Frame",
@@ -322,6 +323,23 @@ class Memory(TypedDict):
     private: int
     mapped: int
     reserved: int
+
+
+class CacheStats(TypedDict):
+    """What happened to a name of a cache; `bytes`, `age` in seconds and `loaded_at` are of the build that is held."""
+
+    hits: int
+    misses: int
+    waits: int
+    loads: int
+    failures: int
+    evictions: int
+    bytes: int
+    age: float | None
+    version: Version
+    loaded_at: datetime.datetime | None
+    loading: bool
+    error: str | None
 
 
 class SavedBytes(TypedDict):

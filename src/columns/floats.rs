@@ -8,6 +8,16 @@ pub(crate) fn is_nan<V: ArrowNativeTypeOp>(value: V) -> bool {
     value.partial_cmp(&value).is_none()
 }
 
+/// [`canonical`] for the bits of a half float: arithmetic on half floats is slow, and no dependency exports their type.
+#[inline(always)]
+pub(crate) fn canonical_half(bits: u16) -> u16 {
+    match bits & 0x7fff {
+        0 => 0,
+        0x7c01.. => 0x7e00,
+        _ => bits,
+    }
+}
+
 /// One value for all that are the same key; `nan` for every NaN. Other types than floats are left as they are.
 #[inline(always)]
 pub(crate) fn canonical<V: ArrowNativeTypeOp>(value: V, nan: V) -> V {

@@ -1,6 +1,5 @@
 //! Schemas as bytes: an Arrow IPC message.
 
-use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use arrow_ipc::convert::try_schema_from_flatbuffer_bytes;
@@ -8,6 +7,7 @@ use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 use arrow_schema::{Schema, SchemaRef};
 
 use super::types::is_sound;
+use crate::panics::caught;
 
 /// The schema as bytes; `None` for one that IPC does not carry whole, such as a dictionary of dictionaries.
 pub(crate) fn encode_schema(schema: &Schema) -> Option<Vec<u8>> {
@@ -20,6 +20,6 @@ pub(crate) fn encode_schema(schema: &Schema) -> Option<Vec<u8>> {
 /// The schema that [`encode_schema`] made bytes of; `None` for other bytes.
 pub(crate) fn decode_schema(message: &[u8]) -> Option<SchemaRef> {
     // arrow-ipc panics on a union of more than 128 children without type ids.
-    let schema = catch_unwind(|| try_schema_from_flatbuffer_bytes(message)).ok()?.ok()?;
+    let schema = caught(|| try_schema_from_flatbuffer_bytes(message))?.ok()?;
     schema.fields().iter().all(|field| is_sound(field.data_type())).then(|| Arc::new(schema))
 }

@@ -1,6 +1,7 @@
 //! Comparison of two operands by value.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use arrow_arith::arity::unary;
 use arrow_arith::boolean;
@@ -16,6 +17,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::kind::{Kind, scale, value_type};
 use super::tree::CompareOp;
+use crate::columns::floats;
 use crate::error::{Result, internal_err};
 
 /// The rows of an operand: one per pair, or, for a `scalar`, one that holds for all pairs.
@@ -270,17 +272,16 @@ fn arrow_kernel(op: CompareOp, left: &Value, right: &Value) -> Result<BooleanArr
 
 /// The floats with one form of NaN and one of zero, so that Arrow's total order is the order of our semantics.
 pub(super) fn canonical(value: &Value, to: &DataType) -> Result<Value> {
-    let floats = value.cast(to)?;
-    // Adding +0.0 turns -0.0 into 0.0 and changes nothing else.
+    let cast = value.cast(to)?;
     let array: ArrayRef = match to {
         DataType::Float32 => {
-            std::sync::Arc::new(unary::<_, _, Float32Type>(floats.array.as_primitive::<Float32Type>(), |v| {
-                if v.is_nan() { f32::NAN } else { v + 0.0 }
-            }))
+            let array = cast.array.as_primitive::<Float32Type>();
+            Arc::new(unary::<_, _, Float32Type>(array, |v| floats::canonical(v, f32::NAN)))
         }
-        _ => std::sync::Arc::new(unary::<_, _, Float64Type>(floats.array.as_primitive::<Float64Type>(), |v| {
-            if v.is_nan() { f64::NAN } else { v + 0.0 }
-        })),
+        _ => {
+            let array = cast.array.as_primitive::<Float64Type>();
+            Arc::new(unary::<_, _, Float64Type>(array, |v| floats::canonical(v, f64::NAN)))
+        }
     };
     Ok(Value { array, scalar: value.scalar })
 }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 use std::sync::Arc;
 
@@ -24,6 +23,7 @@ use super::header::ALIGN;
 use crate::cancel::Cancel;
 use crate::columns::is_sound;
 use crate::error::{Error, Result, not_supported};
+use crate::panics::caught;
 
 /// Writes `batch` as an IPC file.
 ///
@@ -32,16 +32,16 @@ use crate::error::{Error, Result, not_supported};
 pub(super) fn write_rows(out: impl Write, batch: &RecordBatch) -> Result<()> {
     let options = IpcWriteOptions::try_new(ALIGN as usize, false, MetadataVersion::V5)?;
     let schema = batch.schema();
-    let written = catch_unwind(AssertUnwindSafe(|| {
+    let written = caught(|| {
         let mut writer = FileWriter::try_new_with_options(out, &schema, options)?;
         writer.write(batch)?;
         writer.finish()
-    }));
+    });
     match written {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(ArrowError::IoError(_, error))) => Err(unwrapped(error)),
-        Ok(Err(error)) => not_supported!("Arrow IPC does not carry these rows, so they are not saved: {error}"),
-        Err(_) => not_supported!("Arrow IPC does not carry these rows, so they are not saved"),
+        Some(Ok(())) => Ok(()),
+        Some(Err(ArrowError::IoError(_, error))) => Err(unwrapped(error)),
+        Some(Err(error)) => not_supported!("Arrow IPC does not carry these rows, so they are not saved: {error}"),
+        None => not_supported!("Arrow IPC does not carry these rows, so they are not saved"),
     }
 }
 
@@ -68,8 +68,8 @@ impl StoredRows {
     /// [`Error::Damaged`] for other bytes.
     pub(super) fn open(data: Buffer) -> Result<Arc<Self>> {
         // arrow-ipc panics on some damaged files.
-        let opened = catch_unwind(AssertUnwindSafe(|| Self::read_footer(data)));
-        Ok(Arc::new(opened.unwrap_or_else(|_| Err(unreadable("footer")))?))
+        let opened = caught(|| Self::read_footer(data));
+        Ok(Arc::new(opened.unwrap_or_else(|| Err(unreadable("footer")))?))
     }
 
     fn read_footer(data: Buffer) -> Result<Self> {
@@ -169,14 +169,14 @@ impl StoredRows {
 
     fn decode(&self, columns: Range<usize>, rows: usize, cancel: &Cancel) -> Result<Vec<ArrayRef>> {
         // arrow-ipc panics on some damaged files.
-        let decoded = catch_unwind(AssertUnwindSafe(|| self.try_decode(columns.clone())));
+        let decoded = caught(|| self.try_decode(columns.clone()));
         let names = &self.schema.fields()[columns.clone()];
         let of = |names: &[FieldRef]| match names {
             [field] => format!("column {:?}: ", field.name()),
             _ => String::new(),
         };
         let invalid = |of: &str, error: &dyn Display| damaged(&format!("its rows are not valid: {of}{error}"));
-        match decoded.unwrap_or_else(|_| Err(ArrowError::IpcError("not readable".to_owned()))) {
+        match decoded.unwrap_or_else(|| Err(ArrowError::IpcError("not readable".to_owned()))) {
             Ok(batch) if batch.num_rows() == rows => {
                 let text = |(field, column): (&FieldRef, &ArrayRef)| {
                     let array = match field.data_type() {

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, IntervalUnit, TimeUnit};
 use super::key_chunk::KeyChunk;
 use crate::cancel::Cancel;
 use crate::columns::Bounds;
-use crate::columns::floats::canonical;
+use crate::columns::floats::{canonical, canonical_half};
 use crate::error::Result;
 
 /// A value that has a word.
@@ -122,15 +122,9 @@ fn read(array: &dyn Array, start: usize, out: &mut [u64]) {
         }
     };
     let half = |out: &mut [u64]| {
-        // Read as bits: arithmetic on half floats is slow, and no dependency exports their type. The rule is that of `canonical`.
         let bits: &[u16] = array.as_primitive::<Float16Type>().values().inner().typed_data();
         for (out, &bits) in out.iter_mut().zip(&bits[start..]) {
-            let magnitude = bits & 0x7fff;
-            *out = match magnitude {
-                0 => 0,
-                0x7c01.. => 0x7e00,
-                _ => bits.into(),
-            };
+            *out = canonical_half(bits).into();
         }
     };
     by_type!(array.data_type(), primitive, boolean(out), half(out), (), debug_assert!(false, "not a word type"))

@@ -27,6 +27,19 @@ pub(super) trait ProbeChunk {
 }
 
 impl Hits {
+    /// Removes the hits of the rows that `keep` says no to.
+    pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        let mut kept = 0;
+        for at in 0..self.rows.len() {
+            if keep(self.rows[at]) {
+                (self.rows[kept], self.groups[kept]) = (self.rows[at], self.groups[at]);
+                kept += 1;
+            }
+        }
+        self.rows.truncate(kept);
+        self.groups.truncate(kept);
+    }
+
     /// Removes all hits and keeps the capacity.
     ///
     /// ```

@@ -248,6 +248,18 @@ impl KeyRows {
         }
     }
 
+    /// Puts the first build row of each group in its place: one loop for each kind, so that the reads are in flight together.
+    pub(crate) fn to_first_rows(&self, groups: &mut [u32]) {
+        match self {
+            KeyRows::Identity => {}
+            KeyRows::Unique { rows } => groups.iter_mut().for_each(|group| *group = rows[*group as usize]),
+            KeyRows::Runs { offsets } => groups.iter_mut().for_each(|group| *group = offsets[*group as usize]),
+            KeyRows::Csr { offsets, rows } => {
+                groups.iter_mut().for_each(|group| *group = rows[offsets[*group as usize] as usize]);
+            }
+        }
+    }
+
     /// The last build row of `group`.
     pub(crate) fn last_row(&self, group: u32) -> u32 {
         let group = group as usize;

@@ -40,10 +40,18 @@ impl fmt::Display for Keep {
 
 impl Keep {
     /// The build row of `group` that stays; the first one for `All`.
-    pub(crate) fn row(self, groups: &KeyRows, group: u32) -> u32 {
+    fn row(self, groups: &KeyRows, group: u32) -> u32 {
         match self {
             Keep::All | Keep::First => groups.first_row(group),
             Keep::Last => groups.last_row(group),
+        }
+    }
+
+    /// Puts the build row that stays in the place of each of `ids`, groups of `groups`; the first row for `All`.
+    pub(crate) fn to_rows(self, groups: &KeyRows, ids: &mut [u32]) {
+        match self {
+            Keep::All | Keep::First => groups.to_first_rows(ids),
+            Keep::Last => ids.iter_mut().for_each(|id| *id = groups.last_row(*id)),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The frozen build side.
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -14,6 +13,7 @@ use crate::columns::{Bounds, LazyColumn};
 use crate::error::{Error, Result};
 use crate::index::{IndexKind, KeyIndex, KeyRows, NONE, RowOrder};
 use crate::memory::{Pool, Reservation, ReturnsToSystem};
+use crate::panics::caught;
 
 /// The build side of a hash join, prepared once: its rows, its index and its memory charge. Nothing in it changes; any
 /// number of joins and threads can probe it at once behind one `Arc`.
@@ -331,9 +331,9 @@ impl PreparedBuild {
             return step();
         }
         // Where the parts were not checked, an internal error or a panic is a sign of damage.
-        match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(Err(Error::Internal(_))) | Err(_) => Err(self.unverified_damage()),
-            Ok(result) => result,
+        match caught(step) {
+            Some(Err(Error::Internal(_))) | None => Err(self.unverified_damage()),
+            Some(result) => result,
         }
     }
 

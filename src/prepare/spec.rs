@@ -69,6 +69,16 @@ impl BuildSpec {
     /// rows are of one. Rows of one value stay in build order; those without one, null or NaN, come first and are found by no
     /// search.
     ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let quotes = record_batch!(("symbol", Utf8, ["A"]), ("ts", Int64, [5]))?;
+    /// let spec = BuildSpec::ordered(quotes.schema(), vec![0], vec![NullEquality::default()], 1)?;
+    /// assert_eq!((spec.keys(), spec.order()), (&[0][..], Some(1)));
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`try_new`](Self::try_new), and [`Error::Plan`](crate::Error::Plan) for a column that does not exist or has no order
     /// that prejoin searches in.
@@ -209,6 +219,16 @@ impl BuildSpec {
     }
 
     /// The column that the rows of each key are ordered by; `None` for build order.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{BuildSpec, NullEquality};
+    ///
+    /// let users = record_batch!(("id", Int64, [1]))?;
+    /// let spec = BuildSpec::by_name(users.schema(), &["id"], NullEquality::default())?;
+    /// assert_eq!(spec.order(), None);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn order(&self) -> Option<usize> {
         self.order
     }

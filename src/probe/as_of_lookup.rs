@@ -18,6 +18,26 @@ impl PreparedBuild {
     /// The build row of each key that `as_of` chooses for the value of `values` beside it, null where there is none. The names in
     /// `as_of` do not matter here.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{AsOf, BuildSpec, Cancel, Collector, Hits, Keys, NullEquality, RunOptions};
+    ///
+    /// let quotes = record_batch!(("symbol", Utf8, ["A", "A", "B"]), ("ts", Int64, [1, 5, 2]))?;
+    /// let options = RunOptions::default();
+    /// let spec = BuildSpec::ordered(quotes.schema(), vec![0], vec![NullEquality::default()], 1)?;
+    /// let mut collector = Collector::new(spec, &options.pool, options.config, Cancel::default());
+    /// collector.push(quotes)?;
+    /// let build = collector.finish()?;
+    ///
+    /// let keys = Keys::read(&build, &record_batch!(("symbol", Utf8, ["A", "A", "B"]))?)?;
+    /// let times = Arc::clone(record_batch!(("ts", Int64, [4, 5, 1]))?.column(0));
+    /// // The last quote at or before each time.
+    /// let rows = build.rows_as_of((&keys, &times), &AsOf::default(), &mut Hits::default(), &Cancel::default())?;
+    /// assert_eq!(rows.iter().collect::<Vec<_>>(), [Some(0), Some(1), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) for a build without an order, values that do not compare with it, and a number of
     /// values other than one for each key; others as of [`contains`](Self::contains).

@@ -94,7 +94,10 @@ impl PreparedBuild {
     pub(crate) fn raw_rows_of(&self, keys: &Keys, keep: Keep, hits: &mut Hits, cancel: &Cancel) -> Result<Vec<u32>> {
         self.check_keep(keep)?;
         let mut rows = vec![NONE; keys.rows];
-        self.for_each_hit(keys, hits, cancel, |row, group| rows[row] = keep.row(self.groups(), group))?;
+        self.for_each_stage(keys, hits, cancel, |hits| {
+            keep.to_rows(self.groups(), &mut hits.groups);
+            hits.rows.iter().zip(&hits.groups).for_each(|(&at, &row)| rows[at as usize] = row);
+        })?;
         self.check_rows(&rows)?;
         Ok(rows)
     }
@@ -182,16 +185,28 @@ impl PreparedBuild {
 
     /// Calls `f` with each key that is found, ascending, and its group.
     fn for_each_hit(&self, keys: &Keys, hits: &mut Hits, cancel: &Cancel, mut f: impl FnMut(usize, u32)) -> Result<()> {
+        self.for_each_stage(keys, hits, cancel, |hits| {
+            hits.rows.iter().zip(&hits.groups).for_each(|(&row, &group)| f(row as usize, group));
+        })
+    }
+
+    /// Calls `f` with the keys that are found among every [`STAGE`] keys, ascending, and their groups.
+    fn for_each_stage(
+        &self,
+        keys: &Keys,
+        hits: &mut Hits,
+        cancel: &Cancel,
+        mut f: impl FnMut(&mut Hits),
+    ) -> Result<()> {
         self.guarded(|| {
             for start in (0..keys.rows).step_by(STAGE) {
                 cancel.check()?;
                 hits.clear();
                 self.index().probe(&keys.columns, start, STAGE.min(keys.rows - start), hits)?;
-                for (&row, &group) in hits.rows.iter().zip(&hits.groups) {
-                    if keys.missing.as_ref().is_none_or(|missing| !missing.value(row as usize)) {
-                        f(row as usize, group);
-                    }
+                if let Some(missing) = &keys.missing {
+                    hits.retain(|row| !missing.value(row as usize));
                 }
+                f(hits);
             }
             Ok(())
         })
@@ -320,6 +335,26 @@ impl Lookup {
 
     /// One row per key, in order: the build row that `as_of` chooses among those of the key for the value of `values` beside
     /// it, or nulls where there is none; `defaults` as of [`rows_or`](Self::rows_or).
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{AsOf, BuildSpec, Cancel, Collector, Hits, Keys, Lookup, NullEquality, RunOptions};
+    ///
+    /// let quotes = record_batch!(("symbol", Utf8, ["A", "A"]), ("ts", Int64, [1, 5]), ("bid", Int32, [100, 105]))?;
+    /// let options = RunOptions::default();
+    /// let spec = BuildSpec::ordered(quotes.schema(), vec![0], vec![NullEquality::default()], 1)?;
+    /// let mut collector = Collector::new(spec, &options.pool, options.config, Cancel::default());
+    /// collector.push(quotes)?;
+    /// let build = collector.finish()?;
+    ///
+    /// let keys = Keys::read(&build, &record_batch!(("symbol", Utf8, ["A", "A"]))?)?;
+    /// let times = Arc::clone(record_batch!(("ts", Int64, [4, 0]))?.column(0));
+    /// let (lookup, mut hits) = (Lookup::try_new(build, &[2])?, Hits::default());
+    /// let rows = lookup.rows_as_of((&keys, &times), &AsOf::default(), &[], &mut hits, &Cancel::default())?;
+    /// assert_eq!(rows, record_batch!(("bid", Int32, [Some(100), None]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As of [`rows_or`](Self::rows_or) and [`PreparedBuild::rows_as_of`].

@@ -40,6 +40,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// The compiled part of the package `prejoin`; use that, not this.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::silence_caught_panics();
     signals::remember_main_thread(module.py())?;
     errors::register(module)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -268,6 +268,20 @@ def test_a_polars_join_is_that_of_polars(how: How) -> None:
         pl.testing.assert_frame_equal(lazy.collect(engine=engine), oracle)
 
 
+def test_python_objects_in_polars_are_refused(users: prejoin.PreparedBuild) -> None:
+    """Polars exports their addresses."""
+    frame = pl.DataFrame({"id": [1], "o": [object()]})
+    for ask in (
+        lambda: prejoin.join(frame, users),
+        lambda: prejoin.join(frame.lazy(), users),
+        lambda: prejoin.prepare(frame, "id"),
+        lambda: prejoin.StarJoin([users])(frame),
+    ):
+        with pytest.raises(PlanError, match='column "o" holds Python objects, which polars gives to no other library'):
+            ask()
+    assert prejoin.join(frame.drop("o"), users).height == 1
+
+
 def test_frames_of_arro3_and_nanoarrow(users: prejoin.PreparedBuild) -> None:
     table = pa.table({"id": [1, 2, 9]})
     batch = table.combine_chunks().to_batches()[0]

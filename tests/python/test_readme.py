@@ -63,3 +63,9 @@ def test_examples_of_frames() -> None:
     blocks = python_in("docs/frames.md")
     assert len(blocks) == 2
     exec(compile("\n".join(blocks), "docs/frames.md", "exec"), {"__name__": "frames"})
+
+
+def test_examples_of_the_cache() -> None:
+    blocks = python_in("docs/cache.md")
+    assert len(blocks) == 2
+    exec(compile("\n".join(blocks), "docs/cache.md", "exec"), {"__name__": "cache"})

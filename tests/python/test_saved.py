@@ -341,7 +341,8 @@ def test_only_files_are_replaced(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["file", "link", "pipe"]
 
 
-def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path) -> None:
+def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What is caught on the way is not printed."""
     table = pa.table({"k": [30 * 10**11, 10**12, 20 * 10**11] * 100, "v": list(range(300))})
     prejoin.prepare(table, "k").save(path)
     data = bytearray(path.read_bytes())
@@ -366,6 +367,7 @@ def test_damaged_rows_of_an_unverified_file_name_the_file(path: Path) -> None:
     for ask in asked:
         with pytest.raises(prejoin.ExecutionError, match="opened unverified and is damaged"):
             ask()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_unverified_builds_are_checked_where_they_are_read(tmp_path: Path) -> None:

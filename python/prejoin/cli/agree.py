@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from prejoin.files.csv_types import TEXT, Guess, strict
+from prejoin.files.value_types import is_string, value_type
 
 
 class Typed(Protocol):
@@ -41,9 +42,9 @@ def agree(table: Typed, name: str, build: Typed, key: str) -> str | None:
         table.retype(name, theirs or strict(_readable(types[1])))
     elif theirs is not None and theirs.empty:
         build.retype(key, ours or strict(_readable(types[0])))
-    elif ours is not None and _is_text(types[1]):
+    elif ours is not None and is_string(types[1]):
         table.retype(name, TEXT)
-    elif theirs is not None and _is_text(types[0]):
+    elif theirs is not None and is_string(types[0]):
         build.retype(key, TEXT)
     elif ours is not None:
         return f"read the probe column as that type by --csv-type {name}={types[1]}"
@@ -54,14 +55,4 @@ def agree(table: Typed, name: str, build: Typed, key: str) -> str | None:
 
 def _readable(data_type: pa.DataType) -> pa.DataType:
     """A type of the same kind that text can be read as."""
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _readable(data_type.value_type)
-    return pa.string() if _is_text(data_type) else data_type
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _is_text(data_type.value_type)
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
+    return pa.string() if is_string(data_type) else value_type(data_type)

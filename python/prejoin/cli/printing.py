@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from prejoin.files.csv_write import BARE, as_bytes, as_json, is_binary, plain_text, to_python
+from prejoin.files.csv_write import BARE, as_bytes, as_json, plain_text, to_python
+from prejoin.files.value_types import is_binary
 
 # Rows that are made text at once.
 ROWS = 4096

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from prejoin.files.value_types import is_binary, is_string, value_type
+
 BARE = {b"prejoin.bare": b"1"}
 """Notes on a column of text that is written without quotes where it can be."""
 
@@ -105,15 +107,14 @@ def _quotes(column: pa.Field) -> str:
 
 def _is_text(data_type: pa.DataType) -> bool:
     """Whether values of the type may hold any character, so that they are quoted."""
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return _is_text(data_type.value_type)
+    values = value_type(data_type)
     return not (
-        pa.types.is_integer(data_type)
-        or pa.types.is_floating(data_type)
-        or pa.types.is_boolean(data_type)
-        or (pa.types.is_temporal(data_type) and not pa.types.is_interval(data_type))
-        or pa.types.is_decimal(data_type)
-        or pa.types.is_null(data_type)
+        pa.types.is_integer(values)
+        or pa.types.is_floating(values)
+        or pa.types.is_boolean(values)
+        or (pa.types.is_temporal(values) and not pa.types.is_interval(values))
+        or pa.types.is_decimal(values)
+        or pa.types.is_null(values)
     )
 
 
@@ -124,7 +125,7 @@ def as_bytes(column: pa.Array) -> pa.Array:
         return as_bytes(column.dictionary_decode())
     if pa.types.is_run_end_encoded(data_type):
         return as_bytes(pc.run_end_decode(column))
-    if _is_string(data_type) or (is_binary(data_type) and not pa.types.is_fixed_size_binary(data_type)):
+    if is_string(data_type) or (is_binary(data_type) and not pa.types.is_fixed_size_binary(data_type)):
         return column.cast(pa.binary())
     if pa.types.is_duration(data_type):
         return as_bytes(column.cast(pa.int64()))
@@ -132,24 +133,6 @@ def as_bytes(column: pa.Array) -> pa.Array:
         return column.cast(pa.string()).cast(pa.binary())
     values = [None if value is None else plain_text(value).encode() for value in to_python(column)]
     return pa.array(values, pa.binary())
-
-
-def _is_string(data_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
-
-
-def is_binary(data_type: pa.DataType) -> bool:
-    """Whether values are bytes, perhaps in a dictionary."""
-    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
-        return is_binary(data_type.value_type)
-    return bool(
-        pa.types.is_binary(data_type)
-        or pa.types.is_large_binary(data_type)
-        or pa.types.is_binary_view(data_type)
-        or pa.types.is_fixed_size_binary(data_type)
-    )
 
 
 def to_python(column: Any) -> list[Any]:

@@ -149,6 +149,20 @@ impl StarPlan {
     }
 
     /// For each output column the column of the probe side that it is, if any.
+    ///
+    /// ```
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = StarPlan::try_new(&star, &events.schema(), &options.pool)?;
+    /// assert_eq!(plan.probe_columns(), [Some(0), Some(1), None]);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
     pub fn probe_columns(&self) -> Vec<Option<usize>> {
         let mut columns: Vec<Option<usize>> = Vec::with_capacity(self.sources.len());
         for source in &self.sources {

@@ -88,9 +88,29 @@ impl StarPlan {
         probe.drain()
     }
 
-    /// [`run_once`](Self::run_once) of a batch of the columns that are read alone.
-    #[cfg(feature = "python")]
-    pub(crate) fn run_once_read(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
+    /// [`run_once`](Self::run_once) of a batch that has the columns that are read alone, [`columns`](Self::columns) of the probe
+    /// side.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let joined = plan.run_once_read(events.project(plan.columns())?, Cancel::default())?;
+    /// assert_eq!(joined, record_batch!(("name", Utf8, ["bob"]))?);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`run_once`](Self::run_once).
+    pub fn run_once_read(self: &Arc<Self>, batch: RecordBatch, cancel: Cancel) -> Result<RecordBatch> {
         let mut probe = self.open_whole(cancel)?;
         probe.push_read(batch)?;
         probe.drain()
@@ -216,13 +236,29 @@ impl StarProbe {
         self.left > 0
     }
 
-    /// About how many rows the next [`next_output`](Self::next_output) works on, each leg counted.
-    #[cfg(feature = "python")]
-    pub(crate) fn pending_rows(&self) -> usize {
+    /// About how many rows the next [`next_output`](Self::next_output) works on, each leg counted: a caller that moves
+    /// long work to another thread decides by it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users.clone(), &["id"], &options)?);
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], None, None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &users.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// probe.push(users)?;
+    /// assert_eq!(probe.pending_rows(), 2);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    pub fn pending_rows(&self) -> usize {
         self.batch.as_ref().map_or(0, |batch| batch.num_rows().saturating_mul(self.levels.len()))
     }
 
-    /// Takes one probe batch; [`next_output`](Self::next_output) must have answered `None` before.
+    /// Takes one probe batch; [`next_output`](Self::next_output) must have returned `None` before.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -254,9 +290,29 @@ impl StarProbe {
         self.push_checked(read)
     }
 
-    /// [`push`](Self::push) of a batch of the columns that are read alone.
-    #[cfg(feature = "python")]
-    pub(crate) fn push_read(&mut self, batch: RecordBatch) -> Result<()> {
+    /// [`push`](Self::push) of a batch that has the columns that are read alone, [`StarPlan::columns`] of the probe side.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::record_batch;
+    /// use prejoin::{Cancel, Leg, RunOptions, StarJoin, StarPlan};
+    ///
+    /// let users = record_batch!(("id", Int64, [1, 2]), ("name", Utf8, ["ada", "bob"]))?;
+    /// let events = record_batch!(("at", Int32, [10]), ("id", Int64, [2]))?;
+    /// let options = RunOptions::default();
+    /// let leg = Leg::new(prejoin::prepare(users, &["id"], &options)?);
+    /// let select = vec![(None, "name".to_owned())];
+    /// let star = StarJoin::try_new(vec![("users".to_owned(), leg)], Some(select), None)?;
+    /// let plan = Arc::new(StarPlan::try_new(&star, &events.schema(), &options.pool)?);
+    /// let mut probe = plan.open(8192, Cancel::default())?;
+    /// probe.push_read(events.project(plan.columns())?)?;
+    /// assert_eq!(probe.next_output()?.unwrap().num_rows(), 1);
+    /// # Ok::<(), prejoin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`push`](Self::push).
+    pub fn push_read(&mut self, batch: RecordBatch) -> Result<()> {
         check_input(&batch, &self.plan.read_schema)?;
         self.push_checked(batch)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, SchemaRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -139,6 +139,7 @@ impl Source {
         if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
             let stream = take_stream(&method.call0()?)?;
             let stream = py.detach(|| CStream::open(stream))?;
+            refuse_objects(object, stream.schema())?;
             let schema = declared(schema, stream.schema().clone())?;
             return Ok(Self::new(schema, Pull::Stream(stream)));
         }
@@ -393,6 +394,19 @@ impl Drop for Source {
         if let Pull::Python { .. } | Pull::Batch { .. } | Pull::Scan { .. } = self.pull {
             Python::try_attach(|_| self.pull = Pull::Done);
         }
+    }
+}
+
+/// Refuses columns of Python objects in a frame of polars, which exports their addresses: as byte strings of eight bytes each,
+/// a type that no other column of polars has.
+fn refuse_objects(object: &Bound<'_, PyAny>, schema: &SchemaRef) -> PyResult<()> {
+    let addresses = |field: &&Arc<Field>| *field.data_type() == DataType::FixedSizeBinary(8);
+    match schema.fields().iter().find(addresses) {
+        Some(field) if is_a(object, "polars", "DataFrame")? => Err(plan(format!(
+            "column {:?} holds Python objects, which polars gives to no other library; leave it out or cast it",
+            field.name()
+        ))),
+        _ => Ok(()),
     }
 }
 
