@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pandas as _pandas
     import polars as pl
 
 
@@ -58,21 +58,21 @@ def nanoarrow_c_array(rows: Any, _: Any) -> Any:
     return nanoarrow.c_array(rows)
 
 
-def pandas_series(rows: Any, keys: pd.Series) -> pd.Series:
+def pandas_series(rows: Any, keys: _pandas.Series) -> _pandas.Series:
     """The first column as a `pandas.Series` with the name and the index of `keys`."""
     series = _series(rows.column(0))
     series.index, series.name = keys.index, keys.name
     return series
 
 
-def pandas_index(rows: Any, keys: pd.Index) -> pd.Index:
+def pandas_index(rows: Any, keys: _pandas.Index) -> _pandas.Index:
     """The first column as a `pandas.Index` with the name of `keys`."""
     import pandas as pd
 
     return pd.Index(_series(rows.column(0)), name=keys.name)
 
 
-def _series(column: Any) -> pd.Series:
+def _series(column: Any) -> _pandas.Series:
     """A column as `pandas_frame` makes it, without the frame."""
     import pandas as pd
 
@@ -89,8 +89,11 @@ def _series(column: Any) -> pd.Series:
 
 
 def pandas_frame(
-    rows: Any, like: pd.DataFrame | None = None, columns: list[int | None] | None = None, backend: str | None = None
-) -> pd.DataFrame:
+    rows: Any,
+    like: _pandas.DataFrame | None = None,
+    columns: list[int | None] | None = None,
+    backend: str | None = None,
+) -> _pandas.DataFrame:
     """As a `pandas.DataFrame` with an index of row numbers.
 
     Args:
@@ -129,7 +132,7 @@ def pandas_frame(
     return frame
 
 
-def _labels(frame: pd.DataFrame) -> list[tuple[str, Any]]:
+def _labels(frame: _pandas.DataFrame) -> list[tuple[str, Any]]:
     """The labels of the columns, each after the name that the column has in Arrow."""
     labels = list(frame.columns)
     texts = all(isinstance(label, str) for label in labels)
@@ -137,7 +140,7 @@ def _labels(frame: pd.DataFrame) -> list[tuple[str, Any]]:
     return list(zip(names, labels, strict=True))
 
 
-def _assembled(table: Any, special: dict[int, Any]) -> pd.DataFrame:
+def _assembled(table: Any, special: dict[int, Any]) -> _pandas.DataFrame:
     """A frame of `table` with these types in the columns at these positions, and pandas' own in the others."""
     import pandas as pd
 
@@ -163,7 +166,7 @@ def _assembled(table: Any, special: dict[int, Any]) -> pd.DataFrame:
     return frame
 
 
-def _plain(table: Any) -> pd.DataFrame:
+def _plain(table: Any) -> _pandas.DataFrame:
     # The notes on pandas' types that a schema may hold are those of a file, before the join. Integers within lists and
     # structs would become floats where there are nulls.
     return table.to_pandas(ignore_metadata=True, integer_object_nulls=True)
@@ -203,7 +206,7 @@ def _nullable(data_type: Any) -> Any:
     return None if word is None else pd.api.types.pandas_dtype(word)
 
 
-def _restore(frame: pd.DataFrame, at: int, dtype: Any, column: Any) -> None:
+def _restore(frame: _pandas.DataFrame, at: int, dtype: Any, column: Any) -> None:
     """Gives a column of the probe side its type again where that keeps every value."""
     import pandas as pd
 

@@ -12,8 +12,8 @@ from typing import Any
 
 try:
     import pandas as pd
-except ImportError as error:
-    raise ImportError("prejoin.pandas needs pandas, which cannot be imported: pip install pandas") from error
+except ImportError as _error:
+    raise ImportError("prejoin.pandas needs pandas, which cannot be imported: pip install pandas") from _error
 
 import prejoin
 

@@ -14,8 +14,8 @@ from typing import Any
 try:
     import polars as pl
     from polars.io.plugins import register_io_source
-except ImportError as error:
-    raise ImportError("prejoin.polars needs polars, which cannot be imported: pip install polars") from error
+except ImportError as _error:
+    raise ImportError("prejoin.polars needs polars, which cannot be imported: pip install polars") from _error
 
 import prejoin
 from prejoin._frames import polars_frame

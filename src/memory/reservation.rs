@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Pool;
-use super::system::count_given_back;
+use super::system::{count_given_back, count_taken};
 use crate::error::Result;
 
 /// Bytes held from a [`Pool`] under a consumer's name, given back on drop.
@@ -85,6 +85,7 @@ impl Reservation {
     pub fn try_grow(&mut self, bytes: usize) -> Result<()> {
         if bytes > 0 {
             self.pool.try_grow(self.consumer, bytes)?;
+            count_taken(bytes);
             self.size += bytes;
         }
         Ok(())

@@ -6,15 +6,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// them in again, which adds about half to the time of preparing the next build.
 const LARGE: usize = 8 << 20;
 
-/// After this many bytes of smaller builds together, free pages are given back too.
+/// Free pages are also given back once smaller builds together may have left this many bytes of them.
 const MANY: usize = 32 << 20;
 
-/// Bytes that reservations gave back since the allocator was asked last.
-static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
+/// Bytes that all reservations hold.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// The most that `RESERVED` was since the allocator was asked last. What it is less now, the allocator may hold as free pages,
+/// however often these were used in the meantime.
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts bytes that a reservation took.
+pub(super) fn count_taken(bytes: usize) {
+    let reserved = RESERVED.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(reserved, Ordering::Relaxed);
+}
 
 /// Counts bytes that a reservation gave back.
 pub(super) fn count_given_back(bytes: usize) {
-    GIVEN_BACK.fetch_add(bytes, Ordering::Relaxed);
+    RESERVED.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// The last field of what holds the memory of a build or of preparing one, with the most bytes that it held: once all that is
@@ -38,8 +48,9 @@ impl Drop for ReturnsToSystem {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
         huge_pages::ask_for_no_more();
-        if self.0 >= LARGE || GIVEN_BACK.load(Ordering::Relaxed) >= MANY {
-            GIVEN_BACK.store(0, Ordering::Relaxed);
+        let reserved = RESERVED.load(Ordering::Relaxed);
+        if self.0 >= LARGE || MOST.load(Ordering::Relaxed).saturating_sub(reserved) >= MANY {
+            MOST.store(reserved, Ordering::Relaxed);
             return_free_pages();
         }
     }
