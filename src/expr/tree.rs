@@ -239,9 +239,15 @@ impl Expr {
         }
     }
 
-    /// The columns that are named, some of them more than once.
-    #[cfg(feature = "python")]
-    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnRef> {
+    /// The columns that are named, each as often as it is.
+    ///
+    /// ```
+    /// use prejoin::expr::{build, probe};
+    ///
+    /// let condition = build("since").le(probe("at")).and(build("since").gt(probe("first")));
+    /// assert_eq!(condition.columns().count(), 4);
+    /// ```
+    pub fn columns(&self) -> impl Iterator<Item = &ColumnRef> {
         self.walk().filter_map(|expr| match expr {
             Expr::Column(column) => Some(column),
             _ => None,

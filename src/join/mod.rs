@@ -1,7 +1,7 @@
 //! Planning a join: what it is, what it gives, how it is shown and serialized. Nothing here holds rows or the state of a run.
 
 mod as_of;
-mod by_name;
+pub(crate) mod by_name;
 mod chosen_column;
 mod codec;
 mod declared;
@@ -19,8 +19,6 @@ mod validate;
 
 pub use as_of::{AsOf, Tolerance};
 pub use by_name::JoinOptions;
-#[cfg(feature = "python")]
-pub(crate) use by_name::key_pairs;
 pub(crate) use by_name::plan_by_name;
 pub use chosen_column::{JoinKey, ProjectedColumn};
 pub(crate) use codec::{decode, encode};

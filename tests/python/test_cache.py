@@ -52,6 +52,14 @@ class Clock:
         return self.now
 
 
+def threads_ended() -> None:
+    """Returns once no thread of a load is left, which holds its build until it ends."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("prejoin load"):
+            thread.join(TIMEOUT)
+    gc.collect()
+
+
 def waits(cache: BuildCache, name: str, n: int) -> None:
     """Returns once `n` askers wait for a load of somebody else."""
     for _ in range(6000):
@@ -193,7 +201,7 @@ def test_eviction_leaves_builds_in_use() -> None:
         assert [cache.stats()[name]["bytes"] > 0 for name in "abc"] == [True, False, True]
         assert pool.reserved == 3 * size
         assert cache.get("b") is builds["b"]  # evicts a, which nobody uses
-        gc.collect()
+        threads_ended()
         assert pool.reserved == 2 * size
         assert [cache.stats()[name]["bytes"] > 0 for name in "abc"] == [False, True, True]
         with pytest.raises(prejoin.PlanError, match="has no build 'a' now, and no loader"):
@@ -201,6 +209,7 @@ def test_eviction_leaves_builds_in_use() -> None:
         with pytest.raises(prejoin.ResourcesExhausted, match="at most"):
             cache.get("d", lambda: rows(100_000), on="id")
         cache.evict()
+        threads_ended()
         assert pool.reserved == size
         builds.clear()
         assert pool.reserved == 0
@@ -419,8 +428,5 @@ def test_many_threads_over_few_names() -> None:
         for done in [threads.submit(work, seed) for seed in range(16)]:
             done.result(4 * TIMEOUT)
         assert sum(entry["bytes"] for entry in cache.stats().values()) <= limit
-    for thread in threading.enumerate():
-        if thread.name.startswith("prejoin load"):
-            thread.join(TIMEOUT)
-    gc.collect()
+    threads_ended()
     assert pool.reserved == 0

@@ -21,7 +21,7 @@ from prejoin._core import Config, ExecutionError, MemoryPool, PlanError, Prepare
 from prejoin.cache import versions, waiting
 from prejoin.cache.critical import Critical
 from prejoin.cache.entry import UNCHANGED, Entry, Registration, Specification
-from prejoin.cache.load import Load
+from prejoin.cache.load import Load, Reference
 from prejoin.typing import CacheStats, Keep, Version
 
 Loader = Callable[[], Any]
@@ -488,32 +488,32 @@ class BuildCache:
 
     def _load(self, entry: Entry, wanted: Version, loader: Loader, after: Critical) -> Load:
         """Makes a load, which gets its thread once the lock is free."""
-        load = Load(entry.name, wanted, partial(self._work, entry, loader), partial(self._look, entry))
+        load = Load(entry.name, wanted, partial(self._work, entry, loader, wanted), partial(self._look, entry))
         load.deadline = None if self._load_timeout is None else self._clock() + self._load_timeout
         entry.load = load
         after.later(load.start)
         after.event("loading", entry.name, version=wanted)
         return load
 
-    def _work(self, entry: Entry, loader: Loader, load: Load) -> None:
-        """Loads, in the thread of the load."""
+    def _work(self, entry: Entry, loader: Loader, wanted: Version, load: Reference) -> None:
+        """Loads, in the thread of the load, which its askers and the entry hold."""
         started = self._clock()
         try:
-            loaded: tuple[PreparedBuild | None, Version] = self._loaded(entry, loader, load)
+            loaded: tuple[PreparedBuild | None, Version] = self._loaded(entry, loader, wanted)
         except BaseException as error:
-            self._fail(entry, load, error)
+            self._fail(entry, load(), error)
             return
         try:
-            self._finish(entry, load, *loaded, self._clock() - started)
+            self._finish(entry, load(), *loaded, self._clock() - started)
         except Exception as error:
             # The error must not keep the build that was refused.
             loaded = None, None
             traceback.clear_frames(error.__traceback__)
-            self._fail(entry, load, error)
+            self._fail(entry, load(), error)
 
-    def _loaded(self, entry: Entry, loader: Loader, load: Load) -> tuple[PreparedBuild | None, Version]:
+    def _loaded(self, entry: Entry, loader: Loader, wanted: Version) -> tuple[PreparedBuild | None, Version]:
         """The build and its version; no build where the one that the cache has is still right."""
-        registration, version = entry.registration, load.wanted
+        registration, version = entry.registration, wanted
         if registration is not None and registration.version is not None:
             version = registration.version()
             versions.encode(version)
@@ -534,10 +534,12 @@ class BuildCache:
         build = prepare(rows, on, null_equal=null_equal, keep=keep, pool=self._pool, config=entry.config)
         return _labelled(entry.name, build, version), version
 
-    def _finish(self, entry: Entry, load: Load, build: PreparedBuild | None, version: Version, seconds: float) -> None:
+    def _finish(
+        self, entry: Entry, load: Load | None, build: PreparedBuild | None, version: Version, seconds: float
+    ) -> None:
         with self._critical() as after:
             is_current = entry.load is load
-            if load.is_settled:
+            if load is None or load.is_settled:
                 after.event("dropped", entry.name, version=version)
                 return
             result = build or entry.held()
@@ -559,7 +561,7 @@ class BuildCache:
             load.is_settled = True
             after.later(partial(load.future.set_result, result))
 
-    def _fail(self, entry: Entry, load: Load, error: BaseException) -> None:
+    def _fail(self, entry: Entry, load: Load | None, error: BaseException) -> None:
         if not isinstance(error, Exception):
             # What ends a thread or a task must not end those of the askers.
             ended = ExecutionError(f"the loader of {entry.name!r} ended with {type(error).__name__}: {error}")
@@ -568,9 +570,9 @@ class BuildCache:
         with self._critical() as after:
             self._settle(entry, load, error, after)
 
-    def _settle(self, entry: Entry, load: Load, error: Exception, after: Critical) -> None:
+    def _settle(self, entry: Entry, load: Load | None, error: Exception, after: Critical) -> None:
         """Ends a load with an error, unless it has ended."""
-        if load.is_settled:
+        if load is None or load.is_settled:
             after.event("dropped", entry.name, error=repr(error))
             return
         load.is_settled = True

@@ -6,17 +6,29 @@ import asyncio
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from typing import TypeAlias
 
 from prejoin._core import PreparedBuild
-from prejoin.cache.waiting import RUNNING, waiting_for
+from prejoin.cache.waiting import RUNNING, Node, waiting_for
 from prejoin.typing import Version
 
 # How long a waiting asker sleeps before it looks whether the load has a thread and is not late. Where a signal does not
 # end such a sleep, it has to be short.
 SLICE = 0.5 if os.name == "posix" else 0.04
+
+
+Reference: TypeAlias = "weakref.ReferenceType[Load]"
+
+
+def _run(node: Node, claim: threading.Lock, work: Callable[[Reference], None], load: Reference) -> None:
+    """The thread of a load; of several, the first one does the work."""
+    if claim.acquire(blocking=False):
+        RUNNING.set(node)
+        work(load)
 
 
 class Load:
@@ -26,9 +38,11 @@ class Load:
     it that the load has a thread, because the asker that was to start it may have been interrupted.
     """
 
-    def __init__(self, name: str, wanted: Version, work: Callable[[Load], None], look: Callable[[Load], None]) -> None:
+    def __init__(
+        self, name: str, wanted: Version, work: Callable[[Reference], None], look: Callable[[Load], None]
+    ) -> None:
         """A load that `work` does; `look` is called now and then while somebody waits."""
-        self.name = name
+        self.node = Node(name)
         # The version that its askers want, None for whichever there is.
         self.wanted = wanted
         # When it is late, by the cache's clock.
@@ -48,16 +62,13 @@ class Load:
             return
         self._is_starting = True
         try:
-            threading.Thread(target=self._run, name=f"prejoin load {self.name}", daemon=True).start()
+            # Weakly: a load that was left aside holds what its askers got instead, and its loader may run for long.
+            arguments = (self.node, self._claim, self._work, weakref.ref(self))
+            threading.Thread(target=_run, args=arguments, name=f"prejoin load {self.node.name}", daemon=True).start()
         except BaseException:
             # Interrupted, or there is no room for a thread: the next one who waits tries again.
             self._is_starting = False
             raise
-
-    def _run(self) -> None:
-        if self._claim.acquire(blocking=False):
-            RUNNING.set(self)
-            self._work(self)
 
     def wait(self, timeout: float | None) -> bool:
         """Waits in this thread.
@@ -72,7 +83,7 @@ class Load:
         until = None if timeout is None else time.monotonic() + timeout
         done = threading.Event()
         self.future.add_done_callback(lambda _: done.set())
-        with waiting_for(self):
+        with waiting_for(self.node):
             while not done.is_set():
                 self.start()
                 self._look(self)
@@ -96,7 +107,7 @@ class Load:
 
         self.future.add_done_callback(done)
         until = None if timeout is None else loop.time() + timeout
-        with waiting_for(self):
+        with waiting_for(self.node):
             while not self.future.done():
                 self.start()
                 self._look(self)

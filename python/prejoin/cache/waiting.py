@@ -6,23 +6,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 from prejoin._core import PlanError
 
-if TYPE_CHECKING:
-    from prejoin.cache.load import Load
+
+class Node:
+    """A load as others wait for it; unlike the load itself it holds no build."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
 
 # The load whose loader runs here. Tasks and `asyncio.to_thread` inherit it.
-RUNNING: ContextVar[Load | None] = ContextVar("prejoin_running_load", default=None)
+RUNNING: ContextVar[Node | None] = ContextVar("prejoin_running_load", default=None)
 
 _lock = threading.Lock()
 # For each load the loads that it waits for now; a loader may wait in several threads.
-_waits: dict[Load, list[Load]] = {}
+_waits: dict[Node, list[Node]] = {}
 
 
 @contextmanager
-def waiting_for(load: Load) -> Iterator[None]:
+def waiting_for(load: Node) -> Iterator[None]:
     """Notes that the load that runs here waits for `load`.
 
     Raises:
@@ -50,7 +54,7 @@ def waiting_for(load: Load) -> Iterator[None]:
                 del _waits[running]
 
 
-def _path(start: Load, end: Load) -> list[Load] | None:
+def _path(start: Node, end: Node) -> list[Node] | None:
     """The loads from `start` to `end`, each of which waits for the next."""
     paths = [[start]]
     seen = {start}
