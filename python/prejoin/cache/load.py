@@ -21,7 +21,7 @@ from prejoin.typing import Version
 SLICE = 0.5 if os.name == "posix" else 0.04
 
 
-Reference: TypeAlias = "weakref.ReferenceType[Load]"
+Reference: TypeAlias = weakref.ReferenceType["Load"]
 
 
 def _run(node: Node, claim: threading.Lock, work: Callable[[Reference], None], load: Reference) -> None:
