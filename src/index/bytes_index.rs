@@ -212,8 +212,10 @@ impl<const L: usize> KeySource<L> for ByteKeys<'_> {
 
     #[inline(always)]
     fn lanes_in(&self, chunk: &KeyChunk, i: usize) -> [u32; L] {
-        match L {
-            1 => lanes(chunk.live_words()[i].into()),
+        // Asked for each row: were `L` asked, the compiler would store lanes in pairs, with which the table's loop takes twice
+        // the time.
+        match self.lengths.lanes {
+            0 => lanes(chunk.live_words()[i].into()),
             _ => lanes(chunk.wide()[i]),
         }
     }

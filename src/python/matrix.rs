@@ -21,8 +21,9 @@ use crate::columns::{Positions, Selection, gather, key_type};
 use crate::error::{Error, Result};
 use crate::prepare::PreparedBuild;
 
-/// Rows of the matrix that are filled before the next ones, column by column: they stay in the cache.
-const BLOCK: usize = 128;
+/// Bytes of the matrix that are filled before the next ones, column by column: they stay in the cache, and so many values of
+/// one column follow each other that its pages stay in the TLB.
+const BLOCK: usize = 1 << 20;
 
 /// What was asked for beside keys and columns.
 pub(crate) struct MatrixOptions<'a, 'py> {
@@ -171,15 +172,13 @@ impl Sources<'_> {
         let columns =
             self.columns.iter().zip(defaults).map(|(column, default)| Column::try_new(column, rows, *default));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        let blocks = rows.chunks(BLOCK).zip(cells.chunks_mut(BLOCK * width));
-        for (block, (rows, cells)) in blocks.enumerate() {
-            if block % 64 == 0 {
-                cancel.check()?;
-            }
+        let height = (BLOCK / (width * size_of::<T>())).max(128);
+        for (block, (rows, cells)) in rows.chunks(height).zip(cells.chunks_mut(height * width)).enumerate() {
+            cancel.check()?;
             for (at, column) in columns.iter().enumerate() {
-                column.fill(block * BLOCK, rows, &mut cells[at..], width).map_err(|row| {
+                column.fill(block * height, rows, &mut cells[at..], width).map_err(|row| {
                     let name = &self.names[at];
-                    let key = block * BLOCK + row;
+                    let key = block * height + row;
                     Error::Execution(match column.values.is_null_or_absent(key, rows[row]) {
                         true => format!(
                             "key {key} is absent or has no value in column {name:?}, and {} has no NaN; give default=",
