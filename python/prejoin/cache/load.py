@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -94,6 +93,9 @@ class Load:
 
     async def wait_async(self, timeout: float | None) -> bool:
         """`wait` in this task."""
+        # Only those who await pay for it: it takes some MiB in each process.
+        import asyncio
+
         loop = asyncio.get_running_loop()
         waiter = loop.create_future()
 
