@@ -785,10 +785,10 @@ fn only_sealed_memory_of_the_right_build_is_attached() {
     assert!(made.success());
     for path in [&file.0, &pipe.0, Path::new("/dev/zero"), Path::new("/dev/tty"), Path::new("/proc/self/fd")] {
         let error = prejoin::SharedBuild::attach(path, shared.fingerprint()).unwrap_err();
-        assert!(error.to_string().contains("something else stands"), "{}: {error}", path.display());
+        assert!(error.to_string().contains("something else is in the place"), "{}: {error}", path.display());
     }
     let other = prejoin::SharedBuild::attach(shared.path(), shared.fingerprint() ^ 1).unwrap_err();
-    assert!(other.to_string().contains("something else stands"), "{other}");
+    assert!(other.to_string().contains("something else is in the place"), "{other}");
 }
 
 /// B5, S19: mapped bytes are charged if a pool is given, once however often the file is opened, and given back with the

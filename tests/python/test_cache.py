@@ -310,7 +310,7 @@ def test_publish_wins_over_a_load_that_runs() -> None:
             if event["event"] == "dropped":
                 dropped.set()
 
-        cache._on_event = listen
+        cache._events._on_event = listen
         loader.gate.set()
         assert dropped.wait(TIMEOUT)
         assert cache.get("users") is published
@@ -366,14 +366,14 @@ def test_callbacks_run_without_a_lock() -> None:
         def use(*_: object) -> Any:
             return threads.submit(cache.stats).result(TIMEOUT)
 
-        cache._on_event = use
+        cache._events._on_event = use
         cache.register("users", lambda: use() and rows(), on="id", version=lambda: str(use()))
         assert cache.get("users", timeout=TIMEOUT).num_rows == 3
 
         def fails(_: object) -> None:
             raise OSError("listener")
 
-        cache._on_event = fails
+        cache._events._on_event = fails
         cache.evict()
 
 

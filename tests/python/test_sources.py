@@ -378,6 +378,7 @@ def test_classes_that_can_lead_back_to_themselves_are_tracked() -> None:
         prejoin.DynamicFilter(NUMBERS, "k"),
         prejoin.Leg(build),
         prejoin.StarJoin([build]),
+        prejoin.BuildCache(),
     ]
     others = [
         build,

@@ -21,6 +21,7 @@ from prejoin._core import Config, ExecutionError, MemoryPool, PlanError, Prepare
 from prejoin.cache import versions, waiting
 from prejoin.cache.critical import Critical
 from prejoin.cache.entry import UNCHANGED, Entry, Registration, Specification
+from prejoin.cache.events import Events
 from prejoin.cache.load import Load, Reference
 from prejoin.typing import CacheStats, Keep, Version
 
@@ -39,7 +40,8 @@ class BuildCache:
             long as that lasts, and the next `get` returns it without a load.
         pool: Pays for builds that the cache prepares; by default the pool of the process.
         on_event: Called with a dict for each thing that happens ("event" and "name", and what else is known), in the
-            thread where it happens. What it raises is logged. The logger "prejoin.cache" gets the same.
+            order in which they happen, one at a time, in a thread that uses the cache. What it raises is logged. The
+            logger "prejoin.cache" gets the same.
         load_timeout: Seconds after which askers of a load get a TimeoutError. Its thread is left to itself, and what it
             returns is dropped.
 
@@ -69,7 +71,7 @@ class BuildCache:
                 raise PlanError(f"{name} is at least 0, {value} was given")
         self._limit = limit
         self._pool = pool
-        self._on_event = on_event
+        self._events = Events(on_event)
         self._load_timeout = load_timeout
         self._clock = _clock
         self._lock = threading.RLock()
@@ -356,7 +358,7 @@ class BuildCache:
             return f"BuildCache({len(held)} builds, {sum(entry.bytes for entry in held)} bytes)"
 
     def _critical(self) -> Critical:
-        return Critical(self._lock, self._on_event)
+        return Critical(self._lock, self._events)
 
     def _arguments(
         self, loader: Loader | None, version: Version, on: Any, null_equal: Any, keep: str, config: Config | None
@@ -596,6 +598,7 @@ class BuildCache:
     def _after_fork(self) -> None:
         """Makes the cache of a child empty: the threads of its loads are not there."""
         self._lock = threading.RLock()
+        self._events.forget()
         for entry in self._entries.values():
             entry.build, entry.weak, entry.load, entry.failure = None, lambda: None, None, None
             entry.due_at = None
