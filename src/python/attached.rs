@@ -1,13 +1,13 @@
 //! The joins of `prejoin.join` that a build remembers.
 
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use pyo3::prelude::*;
 
 use super::interchange::{Columns, PySchema};
-use super::recent::Recent;
+use super::recent::SharedRecent;
 use super::signals::interruptible;
 use crate::error::Result;
 use crate::join::{JoinOptions, OutputColumn};
@@ -45,18 +45,17 @@ impl Attached {
 
 /// The joins that were attached to one build lately.
 #[derive(Default)]
-pub(crate) struct JoinCache(Mutex<Recent<Arc<Attached>, 8>>);
+pub(crate) struct JoinCache(SharedRecent<Attached>);
 
 impl JoinCache {
-    pub(crate) fn get(&self, options: &JoinOptions, schema: &SchemaRef) -> Option<Arc<Attached>> {
-        let mut joins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The join of these options over this probe schema: remembered, or attached now.
+    pub(crate) fn get_or_attach(
+        &self,
+        options: &JoinOptions,
+        schema: &SchemaRef,
+        attach: impl FnOnce() -> PyResult<Attached>,
+    ) -> PyResult<Arc<Attached>> {
         let same_schema = |other: &SchemaRef| Arc::ptr_eq(other, schema) || other == schema;
-        let fits = |join: &Arc<Attached>| Ok(same_schema(&join.probe_schema) && join.options == *options);
-        let Ok::<_, Infallible>(found) = joins.find(fits);
-        found.map(Arc::clone)
-    }
-
-    pub(crate) fn add(&self, join: Arc<Attached>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(join);
+        self.0.get_or_make(|join| same_schema(&join.probe_schema) && join.options == *options, attach)
     }
 }

@@ -255,16 +255,13 @@ fn attach(
         let defaults = join_defaults(default, &prepared.build, |column| projection.contains(&column))?;
         return attach(py, prepared, &JoinOptions { defaults, ..options.clone() }, None, schema);
     }
-    if let Some(attached) = prepared.joins.get(options, schema) {
-        return Ok(attached);
-    }
-    let (join, columns) = attach_by_name(&prepared.build, options, schema)?;
-    let columns = columns.map(|columns| Columns::try_new(schema, columns).map(Arc::new)).transpose()?;
-    let whole = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
-    let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &whole)?);
-    let schema_out = PySchema::new(py, join.schema()?)?;
-    let (options, probe_schema) = (options.clone(), schema.clone());
-    let attached = Arc::new(Attached { options, probe_schema, columns, join, plan, schema: schema_out });
-    prepared.joins.add(Arc::clone(&attached));
-    Ok(attached)
+    prepared.joins.get_or_attach(options, schema, || {
+        let (join, columns) = attach_by_name(&prepared.build, options, schema)?;
+        let columns = columns.map(|columns| Columns::try_new(schema, columns).map(Arc::new)).transpose()?;
+        let whole = RunOptions { cancel: Cancel::default(), ..run_options(None, None, None)? };
+        let plan = Arc::new(join.probe_plan(Arc::clone(&prepared.build), &whole)?);
+        let schema_out = PySchema::new(py, join.schema()?)?;
+        let (options, probe_schema) = (options.clone(), schema.clone());
+        Ok(Attached { options, probe_schema, columns, join, plan, schema: schema_out })
+    })
 }

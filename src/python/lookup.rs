@@ -1,6 +1,6 @@
 //! `PreparedBuild.get`, `lookup`, `lookup_rows`, `lookup_numpy`, `map`, `contains`, `count_matches` and `probe_indices`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
@@ -17,7 +17,7 @@ use super::interchange::PySchema;
 use super::kind::values_like;
 use super::map::defaults;
 use super::matrix::{Matrix, MatrixOptions};
-use super::recent::Recent;
+use super::recent::SharedRecent;
 use super::rows::{self, RowDicts};
 use super::signals::{detach_if_long, interruptible};
 use super::values::keys::{columns_of, keys, one_key};
@@ -34,9 +34,9 @@ pub(crate) struct LookupCache {
     /// Working memory of the caller that comes first.
     hits: Mutex<Hits>,
     getter: PyOnceLock<RowDicts>,
-    dicts: Mutex<Recent<Arc<RowDicts>, 8>>,
+    dicts: SharedRecent<RowDicts>,
     /// The choices of columns that were used lately.
-    lookups: Mutex<Recent<Arc<Remembered>, 8>>,
+    lookups: SharedRecent<Remembered>,
 }
 
 /// Rows of some columns; None is all.
@@ -49,7 +49,7 @@ struct Remembered {
 impl Default for LookupCache {
     fn default() -> Self {
         let (hits, getter) = (Mutex::default(), PyOnceLock::new());
-        Self { hits, getter, dicts: Mutex::default(), lookups: Mutex::default() }
+        Self { hits, getter, dicts: SharedRecent::default(), lookups: SharedRecent::default() }
     }
 }
 
@@ -74,13 +74,7 @@ impl LookupCache {
         build: &Arc<PreparedBuild>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Arc<RowDicts>> {
-        let all = || self.dicts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(dicts) = all().find(|dicts| Ok::<_, Error>(dicts.columns == columns))? {
-            return Ok(Arc::clone(dicts));
-        }
-        let dicts = Arc::new(RowDicts::try_new(py, build, columns)?);
-        all().add(Arc::clone(&dicts));
-        Ok(dicts)
+        self.dicts.get_or_make(|dicts| dicts.columns == columns, || RowDicts::try_new(py, build, columns.clone()))
     }
 
     fn lookup(
@@ -89,22 +83,19 @@ impl LookupCache {
         build: &Arc<PreparedBuild>,
         columns: Option<Vec<String>>,
     ) -> PyResult<Arc<Remembered>> {
-        let lookups = || self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lookup) = lookups().find(|lookup| Ok::<_, Error>(lookup.columns == columns))? {
-            return Ok(Arc::clone(lookup));
-        }
-        let positions = match &columns {
-            None => (0..build.schema().fields().len()).collect(),
-            Some(names) => {
-                let positions = Positions::new(build.schema(), "build");
-                names.iter().map(|name| positions.get(name)).collect::<Result<Vec<_>, _>>()?
-            }
+        let make = || {
+            let positions = match &columns {
+                None => (0..build.schema().fields().len()).collect(),
+                Some(names) => {
+                    let positions = Positions::new(build.schema(), "build");
+                    names.iter().map(|name| positions.get(name)).collect::<Result<Vec<_>, _>>()?
+                }
+            };
+            let lookup = Lookup::try_new(Arc::clone(build), &positions)?;
+            let schema = PySchema::new(py, lookup.schema().clone())?;
+            Ok(Remembered { columns: columns.clone(), lookup, schema })
         };
-        let lookup = Lookup::try_new(Arc::clone(build), &positions)?;
-        let schema = PySchema::new(py, lookup.schema().clone())?;
-        let lookup = Arc::new(Remembered { columns, lookup, schema });
-        lookups().add(Arc::clone(&lookup));
-        Ok(lookup)
+        self.lookups.get_or_make(|lookup| lookup.columns == columns, make)
     }
 }
 

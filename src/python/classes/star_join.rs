@@ -1,7 +1,6 @@
 //! `prejoin.StarJoin`.
 
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -23,7 +22,7 @@ use crate::python::few_batches::few_batches;
 use crate::python::foreign_words::{Callee, refuse_unknown};
 use crate::python::interchange::{BatchStream as LazyBatches, Columns, PySchema, c_batch, reader, type_name};
 use crate::python::kind::RowsKind;
-use crate::python::recent::Recent;
+use crate::python::recent::SharedRecent;
 use crate::python::rows::{GivenRows, PlanCache, join_star};
 use crate::python::signals::{detach_if_long, interruptible};
 use crate::run::BatchStream;
@@ -64,7 +63,7 @@ pub(crate) struct PyStarJoin {
     batch_size: usize,
     star: StarJoin,
     /// The plans over the probe schemas that were joined lately.
-    planned: Mutex<Recent<Arc<Planned>, 8>>,
+    planned: SharedRecent<Planned>,
     /// Likewise those over rows that are dicts.
     row_joins: PlanCache,
     rows: Arc<StarRows>,
@@ -108,7 +107,7 @@ impl PyStarJoin {
                 select,
                 batch_size,
                 star,
-                planned: Mutex::default(),
+                planned: SharedRecent::default(),
                 row_joins: PlanCache::default(),
                 rows,
             })
@@ -284,27 +283,16 @@ impl PyStarJoin {
 
     /// The plan over this probe schema: remembered, or made now.
     fn planned(&self, py: Python<'_>, schema: &SchemaRef) -> PyResult<Arc<Planned>> {
-        if let Some(planned) = self.known(schema) {
-            return Ok(planned);
-        }
-        let plan = StarPlan::try_new(&self.star, schema, &PyMemoryPool::resolve(None))?.counted_in(&self.rows);
-        let columns = match plan.columns().len() == schema.fields().len() {
-            true => None,
-            false => Some(Arc::new(Columns::try_new(schema, plan.columns().to_vec())?)),
-        };
-        let schema_out = PySchema::new(py, plan.schema().clone())?;
-        let made =
-            Arc::new(Planned { probe_schema: schema.clone(), columns, plan: Arc::new(plan), schema: schema_out });
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner).add(Arc::clone(&made));
-        Ok(made)
-    }
-
-    fn known(&self, schema: &SchemaRef) -> Option<Arc<Planned>> {
-        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |planned: &Arc<Planned>| Ok(Arc::ptr_eq(&planned.probe_schema, schema) || planned.probe_schema == *schema);
-        let Ok::<_, Infallible>(found) = planned.find(fits);
-        found.map(Arc::clone)
+        let fits = |known: &Planned| Arc::ptr_eq(&known.probe_schema, schema) || known.probe_schema == *schema;
+        self.planned.get_or_make(fits, || {
+            let plan = StarPlan::try_new(&self.star, schema, &PyMemoryPool::resolve(None))?.counted_in(&self.rows);
+            let columns = match plan.columns().len() == schema.fields().len() {
+                true => None,
+                false => Some(Arc::new(Columns::try_new(schema, plan.columns().to_vec())?)),
+            };
+            let schema_out = PySchema::new(py, plan.schema().clone())?;
+            Ok(Planned { probe_schema: schema.clone(), columns, plan: Arc::new(plan), schema: schema_out })
+        })
     }
 
     fn options(&self) -> Vec<String> {

@@ -1,8 +1,7 @@
 //! Joins of rows, planned: which names are read from the rows in which type, and what the dicts of the output hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
@@ -17,7 +16,7 @@ use crate::join::{AsOf, Cell, JoinOptions, Leg, OutputColumn, StarJoin, plan_by_
 use crate::prepare::PreparedBuild;
 use crate::probe::{ProbePlan, StarPlan, StarRows};
 use crate::python::classes::pool::PyMemoryPool;
-use crate::python::recent::Recent;
+use crate::python::recent::SharedRecent;
 
 /// What rows are joined with.
 #[derive(Clone, Copy)]
@@ -57,7 +56,7 @@ pub(super) struct RowsPlan {
 }
 
 /// The names of some rows.
-#[derive(PartialEq)]
+#[derive(PartialEq, Clone)]
 pub(super) struct Names {
     /// Of the type of the values where that was found, else of type Null.
     pub(super) schema: SchemaRef,
@@ -75,7 +74,7 @@ pub(super) enum Planned {
 
 /// The plans that were made lately.
 #[derive(Default)]
-pub(crate) struct PlanCache(Mutex<Recent<Arc<Remembered>, 8>>);
+pub(crate) struct PlanCache(SharedRecent<Remembered>);
 
 struct Remembered {
     names: Names,
@@ -91,18 +90,15 @@ impl PlanCache {
             Joined::One(_, options) => Some(options),
             Joined::Star(..) => None,
         };
-        let plans = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |known: &Arc<Remembered>| Ok(known.names == names && known.options.as_ref() == options);
-        let Ok::<_, Infallible>(found) = plans().find(fits).map(|found| found.map(Arc::clone));
-        if let Some(found) = found {
-            return Ok(Arc::clone(&found.planned));
-        }
-        let planned = Arc::new(match joined {
-            Joined::One(build, options) => one(py, build, options, &names)?,
-            Joined::Star(star, chosen, rows) => self::star(py, star, chosen, rows, &names)?,
-        });
-        plans().add(Arc::new(Remembered { names, options: options.cloned(), planned: Arc::clone(&planned) }));
-        Ok(planned)
+        let make = || -> PyResult<Remembered> {
+            let planned = match joined {
+                Joined::One(build, options) => one(py, build, options, &names)?,
+                Joined::Star(star, chosen, rows) => self::star(py, star, chosen, rows, &names)?,
+            };
+            Ok(Remembered { names: names.clone(), options: options.cloned(), planned: Arc::new(planned) })
+        };
+        let fits = |known: &Remembered| known.names == names && known.options.as_ref() == options;
+        Ok(Arc::clone(&self.0.get_or_make(fits, make)?.planned))
     }
 }
 
