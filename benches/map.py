@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,30 +20,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from timing import bar, least
 
 import prejoin
 
 Call = Callable[[], Any]
-
-
-def least(calls: dict[str, Call], seconds: float, repeat: int = 1) -> dict[str, float]:
-    """Microseconds of one call of each."""
-    best = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
-    rounds = 0
-    while rounds < 3 or time.perf_counter() < end:
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(repeat):
-                result = call()
-            best[name] = min(best[name], (time.perf_counter() - start) / repeat * 1e6)
-            del result
-        rounds += 1
-    return best
-
-
-def bar(text: str, value: float, most: float) -> None:
-    print(f"  {text}: {value:.2f}, at most {most:.2f}: {'reached' if value <= most else 'MISSED'}")
 
 
 def one_key(rows: int, seconds: float) -> None:

@@ -9,36 +9,17 @@ call, a ratio that of two such figures of one run.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from timing import bar, least
 
 import prejoin
 
 Call = Callable[[], Any]
 Rows = list[dict[str, Any]]
-
-
-def least(calls: dict[str, Call], seconds: float) -> dict[str, float]:
-    """Microseconds of one call of each."""
-    best = dict.fromkeys(calls, float("inf"))
-    end = time.perf_counter() + seconds * len(calls)
-    rounds = 0
-    while rounds < 3 or time.perf_counter() < end:
-        for name, call in calls.items():
-            start = time.perf_counter()
-            result = call()
-            best[name] = min(best[name], (time.perf_counter() - start) * 1e6)
-            del result
-        rounds += 1
-    return best
-
-
-def bar(text: str, value: float, most: float) -> None:
-    print(f"  {text}: {value:.2f}, at most {most:.2f}: {'reached' if value <= most else 'MISSED'}")
 
 
 def lookups(rows: int, seconds: float) -> None:

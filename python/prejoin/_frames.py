@@ -199,7 +199,7 @@ NULLABLE = {
 
 
 def _nullable(data_type: Any) -> Any:
-    """The type of pandas that has nulls beside its values; None where there is none."""
+    """The nullable pandas type for values of an Arrow type, such as Int64 for int64; None if pandas has none."""
     import pandas as pd
 
     word = NULLABLE.get(str(data_type))

@@ -231,7 +231,8 @@ pub(super) fn codes(column: &ArrayRef, cancel: &Cancel) -> Result<OrderCodes> {
     })
 }
 
-/// The rows of a column of a [`key_type`] that have no place in its order: null and NaN. `None` where there are none.
+/// A bit for each row, set where the row's value is null or NaN and so has no place in the order. `None` if no row is. The
+/// column has a [`key_type`].
 pub(super) fn absent(column: &ArrayRef) -> Option<BooleanBuffer> {
     let rows = column.len();
     let nan = match column.data_type() {

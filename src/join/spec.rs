@@ -43,7 +43,7 @@ pub struct JoinSpec {
     pub(crate) names: Option<Vec<String>>,
     /// Further pairs of a build column in `on` and a probe column that must equal it as keys do.
     pub(crate) also: Vec<(usize, usize)>,
-    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    /// For each build column the value that it has in probe rows without a match; `None` is null. Empty if all are null.
     pub(crate) defaults: Vec<Option<ArrayRef>>,
     /// Of the rows of a key, the one that the value of this probe column chooses.
     pub(crate) as_of: Option<(usize, AsOf)>,

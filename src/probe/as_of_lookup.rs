@@ -15,8 +15,8 @@ use crate::prepare::PreparedBuild;
 
 /// As-of lookups without a join.
 impl PreparedBuild {
-    /// The build row of each key that `as_of` chooses for the value of `values` beside it, null where there is none. The names in
-    /// `as_of` do not matter here.
+    /// Looks up pairs of a key and an order value: `values[i]` belongs to key `i`. Returns, for each pair, the build row of that key
+    /// which `as_of` chooses for that value, or null if it chooses no row. The names in `as_of` are not used.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -34,7 +34,7 @@ pub(crate) struct ProbePlan {
     pub(crate) validate: Validate,
     pub(crate) predicate: Option<Predicate>,
     pub(crate) output: Output,
-    /// For each build column a value of probe rows without a match, or none; empty where there are none.
+    /// For each build column the value that it has in probe rows without a match; `None` is null. Empty if all are null.
     pub(crate) defaults: Vec<Option<ArrayRef>>,
     /// Largest number of rows of an output batch.
     pub(crate) batch_size: usize,

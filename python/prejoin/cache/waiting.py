@@ -70,7 +70,7 @@ def _path(start: Node, end: Node) -> list[Node] | None:
 
 
 def forget_threads() -> None:
-    """In the child of a fork there is no thread that waits."""
+    """Forgets all waits, in a child process after a fork: the threads that waited exist in the parent alone."""
     global _lock
     _lock = threading.Lock()
     _waits.clear()

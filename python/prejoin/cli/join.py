@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,7 @@ class Inputs:
         self.select = selection(output_columns(options))
         self.names = _names(builds)
         self.wheres = [Condition(build.where) for build in builds]
-        # Text that goes into text is passed on as it is, but where its value counts.
-        as_text = _out_format(options) in TEXT_FORMATS
+        self.as_text = _out_format(options) in TEXT_FORMATS
         pool = prejoin.MemoryPool(options.memory_limit)
         sides: list[BuildSide] = []
         # The last one first: its keys may be columns of the builds before it, which are then read as keys too.
@@ -64,7 +64,7 @@ class Inputs:
             side = open_build(
                 builds[i],
                 pairs(builds[i].on),
-                lambda name, later=later: not as_text or any(self.wheres[j].names(name, side) for j, side in later),  # type: ignore[misc]
+                partial(self._needs_value, later),
                 others=[self._own(self.names[i], name) for side in sides for name, _ in side.pairs],
                 pool=pool,
             )
@@ -73,9 +73,7 @@ class Inputs:
         files = [input_file(path, options.probe_format or options.format) for path in expand(options.probe)]
         self.probe_name = ", ".join(file.name for file in files)
         keys = [self._own("probe", name) for side in sides for name, _ in side.pairs]
-        csv = csv_options(
-            options, keys, lambda name: not as_text or any(where.names(name, "probe") for where in self.wheres)
-        )
+        csv = csv_options(options, keys, partial(self._needs_value, [(i, "probe") for i in range(len(builds))]))
         self.probe = Tables(files, options.batch_size, csv)
         brought = {name for side in sides for name in side.schema.names} if len(sides) > 1 else set()
         check_keys("probe", self.probe.schema, [name for name in keys if name not in brought])
@@ -96,6 +94,13 @@ class Inputs:
             for earlier in self.sides[:i]:
                 self.wheres[i].check("probe", earlier.name, earlier.guesses)
         return hints
+
+    def _needs_value(self, conditions: Sequence[tuple[int, str]], name: str) -> bool:
+        """Whether a column is read as values: text goes into text as it is, unless a condition asks for its value.
+
+        `conditions` are those that may name the column: positions of builds, and which side the column is of there.
+        """
+        return not self.as_text or any(self.wheres[i].names(name, side) for i, side in conditions)
 
     def _table_of(self, name: str, i: int) -> tuple[Typed, str]:
         """The table that has the column that build `i` is looked up by, and its name there."""

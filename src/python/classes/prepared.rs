@@ -462,7 +462,7 @@ impl PyPreparedBuild {
     /// Raises:
     ///     PlanError: As for `lookup`, for columns that hold no numbers, and for another dtype or shape.
     ///     ExecutionError: For an integer that the dtype does not hold, and where a default is needed and missing.
-    ///     TypeError: For an `out` that is no array of numpy.
+    ///     TypeError: If `out` is not a numpy array.
     ///
     /// Example:
     ///     >>> import prejoin, pyarrow as pa
