@@ -61,3 +61,34 @@ def test_exit_with_something_alive(text: str) -> None:
     command = [sys.executable, "-c", textwrap.dedent(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+ALONE = """
+    import importlib, importlib.metadata, pkgutil, sys
+
+    # numpy is a package of pyarrow: old versions need it.
+    kept = {"prejoin", "pyarrow", "numpy"}
+    others = set(importlib.metadata.packages_distributions()) - kept
+
+    class Absent:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in others:
+                raise ModuleNotFoundError(f"no module {name}", name=name)
+
+    sys.meta_path.insert(0, Absent())
+    import prejoin, pyarrow as pa
+
+    libraries = {"prejoin.pandas", "prejoin.polars"}
+    for module in pkgutil.walk_packages(prejoin.__path__, "prejoin."):
+        if module.name not in libraries and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    with prejoin.BuildCache() as cache:
+        users = cache.get("users", lambda: pa.table({"id": [1, 2], "name": ["ada", "bob"]}), on="id")
+        print(prejoin.join([{"id": 2}], users), users.map([1], "name").to_pylist())
+"""
+
+
+def test_the_package_needs_nothing_but_its_dependencies() -> None:
+    """A user has pyarrow alone, not what the tests and the type checkers bring."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(ALONE)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("[{'id': 2, 'name': 'bob'}] ['ada']\n", "")

@@ -13,9 +13,7 @@ import weakref
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, Literal
 
 from prejoin._core import Config, ExecutionError, MemoryPool, PlanError, PreparedBuild, ResourcesExhausted, prepare
 from prejoin.cache import versions, waiting
@@ -24,6 +22,9 @@ from prejoin.cache.entry import UNCHANGED, Entry, Registration, Specification
 from prejoin.cache.events import Events
 from prejoin.cache.load import Load, Reference
 from prejoin.typing import CacheStats, Keep, Version
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Loader = Callable[[], Any]
 
