@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write as _};
 use arrow_schema::DataType;
 
 use super::literal::Literal;
-use super::sql::is_reserved;
+use super::sql::needs_quotes;
 use super::temporal;
 use super::tree::{ArithmeticOp, ColumnId, ColumnRef, CompareOp, Expr, Side};
 use super::type_name::name_of;
@@ -25,7 +25,7 @@ impl Display for ColumnRef {
             (Some(side), ColumnId::Position(position)) => write!(f, "{side}[{position}]"),
             (None, ColumnId::Position(position)) => write!(f, "[{position}]"),
             (Some(side), ColumnId::Name(name)) if is_plain(name) => write!(f, "{side}.{name}"),
-            (None, ColumnId::Name(name)) if is_plain(name) && !is_reserved(name) => f.write_str(name),
+            (None, ColumnId::Name(name)) if is_plain(name) && !needs_quotes(name) => f.write_str(name),
             (Some(side), ColumnId::Name(name)) => write!(f, "{side}.{}", quoted(name)),
             (None, ColumnId::Name(name)) => f.write_str(&quoted(name)),
         }

@@ -20,7 +20,7 @@ use crate::error::Result;
 
 pub(super) use number::decimal;
 use parser::Parser;
-pub(super) use parser::is_reserved;
+pub(super) use parser::needs_quotes;
 
 /// The longest text that is accepted, in bytes.
 const MAX_LENGTH: usize = 1 << 20;

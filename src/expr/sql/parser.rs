@@ -14,9 +14,15 @@ const RESERVED: &[&str] = &[
     "IS", "LIKE", "NOT", "NULL", "OR", "PROBE", "SELECT", "TRUE", "TRY_CAST", "UNKNOWN",
 ];
 
-/// True for a column name that must be quoted if it is written without its side.
-pub(in crate::expr) fn is_reserved(name: &str) -> bool {
+/// True for a column name that is not read unless it is quoted or has its side.
+pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name))
+}
+
+/// True for a column name that has to be written in quotes where it has no side. Beside the reserved words that is `interval`: a
+/// minus sign and a number behind it would be read as a constant.
+pub(in crate::expr) fn needs_quotes(name: &str) -> bool {
+    is_reserved(name) || name.eq_ignore_ascii_case("INTERVAL")
 }
 
 /// How `sqlparser` cuts the text: identifiers may have letters of any language, and strings have no backslash escapes.

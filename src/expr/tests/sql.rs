@@ -74,6 +74,7 @@ fn reads_the_language() {
         ),
         ("x /* a */ < -- b\n 3", x().lt(lit(3))),
         ("date = 1", parse("\"date\"").eq(lit(1))),
+        ("\"interval\" - 1 > 0", (parse("interval") - lit(1)).gt(lit(0))),
         ("größe > 1", parse("\"größe\"").gt(lit(1))),
     ] {
         assert_eq!(parse(text), expr, "{text}");
